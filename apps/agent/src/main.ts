@@ -1,0 +1,3 @@
+import { composeAgent, runService } from '@penstock/infra-composition';
+
+await runService('agent', composeAgent);

@@ -1,0 +1,3 @@
+import { composeAutoscaler, runService } from '@penstock/infra-composition';
+
+await runService('autoscaler', composeAutoscaler);

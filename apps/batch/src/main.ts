@@ -1,0 +1,3 @@
+import { composeBatch, runService } from '@penstock/infra-composition';
+
+await runService('batch', composeBatch);

@@ -1,0 +1,30 @@
+import { DeadLettersList, DeadLettersRedrive } from './commands/dead-letters.js';
+import { Deploy } from './commands/deploy.js';
+import { Doctor } from './commands/doctor.js';
+import { EnginesAttach } from './commands/engines.js';
+import { EventsShow, EventsTail } from './commands/events.js';
+import { KeysCreate, KeysList, KeysRevoke } from './commands/keys.js';
+import { Models } from './commands/models.js';
+import { Ps } from './commands/ps.js';
+import { ReplayVerify } from './commands/replay.js';
+import { Up } from './commands/up.js';
+import { Usage } from './commands/usage.js';
+
+/** Every command by its words, as oclif finds them. */
+export const commandTable = {
+  'dead-letters:list': DeadLettersList,
+  'dead-letters:redrive': DeadLettersRedrive,
+  deploy: Deploy,
+  doctor: Doctor,
+  'engines:attach': EnginesAttach,
+  'events:show': EventsShow,
+  'events:tail': EventsTail,
+  'keys:create': KeysCreate,
+  'keys:list': KeysList,
+  'keys:revoke': KeysRevoke,
+  models: Models,
+  ps: Ps,
+  'replay:verify': ReplayVerify,
+  up: Up,
+  usage: Usage,
+};

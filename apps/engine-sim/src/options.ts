@@ -1,0 +1,36 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+
+/** Settings of the simulated engine, from command-line flags such as `--max-model-len 2048`. */
+export const simOptions = z.object({
+  host: z.string().default('127.0.0.1'),
+  /** 0 takes a free port. */
+  port: z.coerce.number().int().min(0).max(65_535).default(0),
+  model: z.string().min(1).max(500).default('sim'),
+  /** For each sequence; 0 produces as fast as the machine can. */
+  'tokens-per-second': z.coerce.number().min(0).max(1_000_000).default(0),
+  /** Time before the first token, for each sequence. */
+  'prefill-ms': z.coerce.number().min(0).max(600_000).default(0),
+  'max-num-seqs': z.coerce.number().int().min(1).max(100_000).default(64),
+  /** Running and waiting requests together; one more is refused with 503. 0 sets no limit, as in vLLM. */
+  'max-num-queued-reqs': z.coerce.number().int().min(0).max(1_000_000).default(0),
+  'max-model-len': z.coerce.number().int().min(16).max(10_000_000).default(4_096),
+  /** Truth ledger: one JSON line at the start and one at the end of each request is appended to this file. */
+  ledger: z.string().min(1).max(4_096).optional(),
+  /** Allows faults: by header, by `POST /sim/fault`, by `--fault`. */
+  'fault-injection': z.boolean().default(false),
+  /** A fault for every request, such as `die-after=5`. */
+  fault: z.string().max(200).optional(),
+});
+export type SimOptions = z.output<typeof simOptions>;
+
+/** Throws an error whose message names each wrong flag. */
+export function parseOptions(args: readonly string[]): SimOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(Object.keys(simOptions.shape).map((name) => [name, { type: name === 'fault-injection' ? ('boolean' as const) : ('string' as const) }])),
+  });
+  const parsed = simOptions.safeParse(values);
+  if (parsed.success) return parsed.data;
+  throw new Error(parsed.error.issues.map((issue) => `--${issue.path.join('.')}: ${issue.message}`).join('; '));
+}

@@ -1,0 +1,46 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { SimOptions } from './options.js';
+import type { Slots } from './slots.js';
+
+const TTFT_BUCKETS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2_560];
+const ITL_BUCKETS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80];
+const E2E_BUCKETS = [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1_920, 7_680];
+/** Tokens in one block of the key-value cache, as vLLM has it by default. */
+const BLOCK_TOKENS = 16;
+
+/** Metrics under vLLM's names, with its labels. */
+export class SimMetrics {
+  readonly registry = new Registry();
+  /** Tokens that sit in the simulated key-value cache. */
+  cachedTokens = 0;
+  readonly promptTokens: Counter;
+  readonly generationTokens: Counter;
+  readonly requestSuccess: Counter;
+  readonly ttftSeconds: Histogram;
+  readonly itlSeconds: Histogram;
+  readonly e2eSeconds: Histogram;
+
+  constructor(options: SimOptions, slots: Slots) {
+    this.registry.setDefaultLabels({ engine: '0', model_name: options.model });
+    const registers = [this.registry];
+    const capacityTokens = options['max-num-seqs'] * options['max-model-len'];
+    const gauge = (name: string, help: string, read: () => number, labels: Record<string, string> = {}): void => {
+      new Gauge({ name, help, registers, labelNames: Object.keys(labels), collect() { this.set(labels, read()); } });
+    };
+    gauge('vllm:num_requests_running', 'Number of requests in model execution batches.', () => slots.runningCount);
+    gauge('vllm:num_requests_waiting', 'Number of requests waiting to be processed.', () => slots.waitingCount);
+    gauge('vllm:num_requests_waiting_by_reason', 'Waiting requests by reason.', () => slots.waitingCount, { reason: 'capacity' });
+    gauge('vllm:kv_cache_usage_perc', 'KV-cache usage. 1 means 100 percent usage.', () => Math.min(1, this.cachedTokens / capacityTokens));
+    gauge('vllm:engine_sleep_state', 'Engine sleep state.', () => 1, { sleep_state: 'awake' });
+    gauge('vllm:cache_config_info', 'Information of the LLMEngine CacheConfig.', () => 1, {
+      block_size: String(BLOCK_TOKENS), num_gpu_blocks: String(Math.floor(capacityTokens / BLOCK_TOKENS)), enable_prefix_caching: 'False',
+    });
+    this.promptTokens = new Counter({ name: 'vllm:prompt_tokens_total', help: 'Number of prefill tokens processed.', registers });
+    this.generationTokens = new Counter({ name: 'vllm:generation_tokens_total', help: 'Number of generation tokens processed.', registers });
+    this.requestSuccess = new Counter({ name: 'vllm:request_success_total', help: 'Count of successfully processed requests.', labelNames: ['finished_reason'], registers });
+    for (const reason of ['stop', 'length', 'abort', 'error']) this.requestSuccess.inc({ finished_reason: reason }, 0);
+    this.ttftSeconds = new Histogram({ name: 'vllm:time_to_first_token_seconds', help: 'Histogram of time to first token in seconds.', buckets: TTFT_BUCKETS, registers });
+    this.itlSeconds = new Histogram({ name: 'vllm:inter_token_latency_seconds', help: 'Histogram of inter-token latency in seconds.', buckets: ITL_BUCKETS, registers });
+    this.e2eSeconds = new Histogram({ name: 'vllm:e2e_request_latency_seconds', help: 'Histogram of e2e request latency in seconds.', buckets: E2E_BUCKETS, registers });
+  }
+}

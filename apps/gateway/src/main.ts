@@ -1,0 +1,3 @@
+import { composeGateway, runService } from '@penstock/infra-composition';
+
+await runService('gateway', composeGateway);

@@ -1,0 +1,3 @@
+import { composeMetering, runService } from '@penstock/infra-composition';
+
+await runService('metering', composeMetering);

@@ -1,0 +1,3 @@
+import { composeRegistry, runService } from '@penstock/infra-composition';
+
+await runService('registry', composeRegistry);

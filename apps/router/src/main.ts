@@ -1,0 +1,3 @@
+import { composeRouter, runService } from '@penstock/infra-composition';
+
+await runService('router', composeRouter);

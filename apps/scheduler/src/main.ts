@@ -1,0 +1,3 @@
+import { composeScheduler, runService } from '@penstock/infra-composition';
+
+await runService('scheduler', composeScheduler);

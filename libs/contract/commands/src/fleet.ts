@@ -1,0 +1,68 @@
+import { bytes, engineKind, id, instant, nodeJoinedV1, replicaPlacedV1 } from '@penstock/contract-events';
+import { z } from 'zod';
+import { defineCommand } from './define-command.js';
+
+export const replicaPhase = z.enum(['placed', 'pulling', 'loading', 'warming', 'ready', 'draining', 'stopped', 'failed']);
+export type ReplicaPhase = z.infer<typeof replicaPhase>;
+
+export const replicaView = z.object({
+  replicaId: id,
+  endpointId: id,
+  modelVersionId: id,
+  nodeId: id,
+  acceleratorIds: z.array(id),
+  reservedBytes: bytes,
+  phase: replicaPhase,
+  url: z.string().nullable(),
+  engine: engineKind.nullable(),
+  slots: z.int().nullable(),
+  placementReason: replicaPlacedV1.schema.shape.reason,
+  /** Why it drained, stopped or failed. */
+  reason: z.string().nullable(),
+  phaseSince: instant,
+  createdAt: instant,
+});
+export type ReplicaView = z.infer<typeof replicaView>;
+
+export const nodeView = z.object({
+  ...nodeJoinedV1.schema.shape,
+  status: z.enum(['up', 'lost']),
+  statusReason: z.string().nullable(),
+  joinedAt: instant,
+});
+export type NodeView = z.infer<typeof nodeView>;
+
+export const getFleet = defineCommand({
+  subject: 'qry.scheduler.fleet',
+  summary: 'Nodes with their accelerators, and replicas with phase and reason; ended replicas only when asked for.',
+  request: z.object({ includeEnded: z.boolean().default(false) }),
+  reply: z.object({ nodes: z.array(nodeView), replicas: z.array(replicaView) }),
+});
+
+/** Body of the live signal `tele.node.<nodeId>`, sent every two seconds. */
+export const nodeHeartbeat = z.object({ nodeId: id, sentAtMs: z.number(), replicas: z.array(id), diskFreeBytes: bytes });
+export type NodeHeartbeat = z.infer<typeof nodeHeartbeat>;
+
+/** Body of the live signal `tele.replica.<replicaId>`, sent every second while an engine runs. */
+export const replicaTelemetry = z.object({
+  replicaId: id,
+  endpointId: id,
+  sentAtMs: z.number(),
+  running: z.number().nonnegative(),
+  waiting: z.number().nonnegative(),
+  /** 0 to 1; null where the engine does not say. */
+  kvCacheUsage: z.number().min(0).max(1).nullable(),
+  promptTokensTotal: z.number().nonnegative(),
+  completionTokensTotal: z.number().nonnegative(),
+});
+export type ReplicaTelemetry = z.infer<typeof replicaTelemetry>;
+
+/** Body of the live signal `tele.pull.<replicaId>`, at most four times a second. */
+export const pullProgress = z.object({
+  replicaId: id,
+  endpointId: id,
+  file: z.string(),
+  completedBytes: bytes,
+  totalBytes: bytes.nullable(),
+});
+export type PullProgress = z.infer<typeof pullProgress>;

@@ -1,0 +1,86 @@
+import type { z } from 'zod';
+import type { EventContract } from './define-event.js';
+import { apiKeyCreatedV1 } from './api-key-created.v1.js';
+import { apiKeyRevokedV1 } from './api-key-revoked.v1.js';
+import { batchJobCancelRequestedV1 } from './batch-job-cancel-requested.v1.js';
+import { batchJobChunkCompletedV1 } from './batch-job-chunk-completed.v1.js';
+import { batchJobCreatedV1 } from './batch-job-created.v1.js';
+import { batchJobFailedV1 } from './batch-job-failed.v1.js';
+import { batchJobFinishedV1 } from './batch-job-finished.v1.js';
+import { batchJobStartedV1 } from './batch-job-started.v1.js';
+import { endpointDeployedV1 } from './endpoint-deployed.v1.js';
+import { endpointRetiredV1 } from './endpoint-retired.v1.js';
+import { fileDeletedV1 } from './file-deleted.v1.js';
+import { fileUploadedV1 } from './file-uploaded.v1.js';
+import { modelVersionRegisteredV1 } from './model-version-registered.v1.js';
+import { modelVersionRejectedV1 } from './model-version-rejected.v1.js';
+import { modelVersionSubmittedV1 } from './model-version-submitted.v1.js';
+import { nodeJoinedV1 } from './node-joined.v1.js';
+import { nodeLostV1 } from './node-lost.v1.js';
+import { organisationCreatedV1 } from './organisation-created.v1.js';
+import { placementDecidedV1 } from './placement-decided.v1.js';
+import { placementRefusedV1 } from './placement-refused.v1.js';
+import { projectCreatedV1 } from './project-created.v1.js';
+import { replicaAdvancedV1 } from './replica-advanced.v1.js';
+import { replicaCircuitClosedV1 } from './replica-circuit-closed.v1.js';
+import { replicaCircuitOpenedV1 } from './replica-circuit-opened.v1.js';
+import { replicaDrainStartedV1 } from './replica-drain-started.v1.js';
+import { replicaFailedV1 } from './replica-failed.v1.js';
+import { replicaPlacedV1 } from './replica-placed.v1.js';
+import { replicaReadyV1 } from './replica-ready.v1.js';
+import { replicaStoppedV1 } from './replica-stopped.v1.js';
+import { usageRecordedV1 } from './usage-recorded.v1.js';
+import { wantedReplicasChangedV1 } from './wanted-replicas-changed.v1.js';
+
+/** Every published version of every event type. */
+export const eventCatalogue = [
+  organisationCreatedV1,
+  projectCreatedV1,
+  apiKeyCreatedV1,
+  apiKeyRevokedV1,
+  modelVersionSubmittedV1,
+  modelVersionRegisteredV1,
+  modelVersionRejectedV1,
+  endpointDeployedV1,
+  endpointRetiredV1,
+  nodeJoinedV1,
+  nodeLostV1,
+  replicaPlacedV1,
+  replicaAdvancedV1,
+  replicaReadyV1,
+  replicaDrainStartedV1,
+  replicaStoppedV1,
+  replicaFailedV1,
+  placementDecidedV1,
+  placementRefusedV1,
+  wantedReplicasChangedV1,
+  replicaCircuitOpenedV1,
+  replicaCircuitClosedV1,
+  usageRecordedV1,
+  fileUploadedV1,
+  fileDeletedV1,
+  batchJobCreatedV1,
+  batchJobStartedV1,
+  batchJobFailedV1,
+  batchJobChunkCompletedV1,
+  batchJobCancelRequestedV1,
+  batchJobFinishedV1,
+] as const satisfies readonly EventContract[];
+
+const byType = new Map<string, EventContract>(eventCatalogue.map((contract) => [contract.type, contract]));
+
+/** The contract of a type such as `replica.ready.v1`; undefined for a type nobody published. */
+export function contractOf(type: string): EventContract | undefined {
+  return byType.get(type);
+}
+
+/** `{ type, data }` of every published event version: switch on `type` and `data` is typed. */
+export type CatalogueEvent = EventOf<(typeof eventCatalogue)[number]>;
+
+/** `{ type, data }` of one contract. */
+export type EventOf<Contract> = Contract extends EventContract<infer Type, infer Schema> ? { readonly type: Type; readonly data: z.output<Schema> } : never;
+
+/** Narrows an event that came out of the log: its body was checked against the catalogue when it was read. */
+export function asCatalogueEvent<Event extends { readonly type: string; readonly data: unknown }>(event: Event): Event & CatalogueEvent {
+  return event as Event & CatalogueEvent;
+}

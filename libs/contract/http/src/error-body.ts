@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { describeError } from './error-catalogue.js';
+
+/** OpenAI's error envelope: all four keys are always there. */
+export const openAiErrorBody = z.object({
+  error: z.object({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});
+export type OpenAiErrorBody = z.infer<typeof openAiErrorBody>;
+
+/** RFC 9457 problem details, as the admin API sends them. */
+export const problemBody = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  param: z.string().nullable(),
+  request_id: z.string(),
+});
+export type ProblemBody = z.infer<typeof problemBody>;
+
+/** What went wrong, before it is rendered for one of the two APIs. */
+export interface ApiFault {
+  readonly code: string;
+  readonly message: string;
+  readonly param?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+}
+
+export function toOpenAiError(fault: ApiFault): OpenAiErrorBody {
+  const { type, code } = describeError(fault.code);
+  return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+}
+
+export function toProblem(fault: ApiFault, requestId: string): ProblemBody {
+  const { status, code } = describeError(fault.code);
+  return { type: 'about:blank', title: code.replaceAll('_', ' '), status, detail: fault.message, code, param: fault.param ?? null, request_id: requestId };
+}
+
+/** Clients stop waiting for hints above a minute, so a longer one is cut to it. */
+const RETRY_HINT_MS_MAX = 60_000;
+
+/** `x-should-retry`, and for what may pass `retry-after-ms` with the rounded-up `retry-after`. */
+export function retryHeaders(fault: ApiFault): Record<string, string> {
+  const { retryable } = describeError(fault.code);
+  const headers: Record<string, string> = { 'x-should-retry': String(retryable) };
+  if (retryable && fault.retryAfterMs !== undefined) {
+    const waitMs = Math.min(Math.max(1, Math.ceil(fault.retryAfterMs)), RETRY_HINT_MS_MAX);
+    headers['retry-after-ms'] = String(waitMs);
+    headers['retry-after'] = String(Math.max(1, Math.ceil(waitMs / 1_000)));
+  }
+  return headers;
+}

@@ -1,0 +1,58 @@
+import { batchObject, fileObject } from '@penstock/contract-commands';
+import { z } from 'zod';
+import * as admin from './admin.js';
+import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, fileListQuery } from './batches.js';
+import { chatCompletion, chatCompletionRequest } from './chat.js';
+import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { usagePage, usageQuery } from './usage.js';
+
+/** Who may call a route. `inference` and `admin` are kinds of API key; `either` takes both; `none` is open to everybody. */
+export type RouteAccess = 'inference' | 'admin' | 'either' | 'none';
+
+export interface RouteContract {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** As in OpenAPI: `/v1/models/{model}`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly access: RouteAccess;
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+  /** `multipart` bodies are described in words; `json` is the default where `body` is set. */
+  readonly bodyKind?: 'json' | 'multipart';
+  readonly status: number;
+  readonly response: z.ZodType | 'binary';
+}
+
+/** Every public route: OpenAPI is generated from it, and tests send each one bad input. */
+export const routes: readonly RouteContract[] = [
+  { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', body: chatCompletionRequest, status: 200, response: chatCompletion },
+  { method: 'GET', path: '/v1/models', summary: 'Models the key may call.', access: 'either', status: 200, response: modelList },
+  { method: 'GET', path: '/v1/models/{model}', summary: 'One model.', access: 'either', status: 200, response: modelObject },
+  { method: 'POST', path: '/v1/models/deploy', summary: 'Register a model from an artifact and deploy an endpoint for it.', access: 'admin', body: deployRequest, status: 202, response: deployResponse },
+  { method: 'POST', path: '/v1/files', summary: 'Upload a file (multipart: file, purpose).', access: 'inference', bodyKind: 'multipart', status: 200, response: fileObject },
+  { method: 'GET', path: '/v1/files', summary: 'Files of the organisation.', access: 'inference', query: fileListQuery, status: 200, response: fileList },
+  { method: 'GET', path: '/v1/files/{file_id}', summary: 'One file.', access: 'inference', status: 200, response: fileObject },
+  { method: 'DELETE', path: '/v1/files/{file_id}', summary: 'Delete a file.', access: 'inference', status: 200, response: fileDeleted },
+  { method: 'GET', path: '/v1/files/{file_id}/content', summary: 'The bytes of a file.', access: 'inference', status: 200, response: 'binary' },
+  { method: 'POST', path: '/v1/batches', summary: 'Start a batch job.', access: 'inference', body: createBatchRequest, status: 200, response: batchObject },
+  { method: 'GET', path: '/v1/batches', summary: 'Batch jobs of the organisation.', access: 'inference', query: batchListQuery, status: 200, response: batchList },
+  { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
+  { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
+  { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
+  { method: 'POST', path: '/admin/v1/organisations', summary: 'Create an organisation with a default project.', access: 'admin', body: admin.createOrganisationRequest, status: 201, response: admin.organisationBody },
+  { method: 'GET', path: '/admin/v1/organisations', summary: 'Organisations.', access: 'admin', status: 200, response: admin.organisationList },
+  { method: 'POST', path: '/admin/v1/projects', summary: 'Create a project.', access: 'admin', body: admin.createProjectRequest, status: 201, response: admin.projectBody },
+  { method: 'GET', path: '/admin/v1/projects', summary: 'Projects.', access: 'admin', status: 200, response: admin.projectList },
+  { method: 'POST', path: '/admin/v1/keys', summary: 'Create an API key; it is shown this once.', access: 'admin', body: admin.createKeyRequest, status: 201, response: admin.createdKeyBody },
+  { method: 'GET', path: '/admin/v1/keys', summary: 'API keys, redacted.', access: 'admin', status: 200, response: admin.keyList },
+  { method: 'DELETE', path: '/admin/v1/keys/{key_id}', summary: 'Revoke an API key.', access: 'admin', status: 200, response: admin.keyBody },
+  { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
+  { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
+  { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },
+  { method: 'GET', path: '/admin/v1/fleet', summary: 'Nodes and replicas.', access: 'admin', status: 200, response: admin.fleetBody },
+  { method: 'GET', path: '/admin/v1/events', summary: 'Events of the log, by stream or aggregate; `follow=true` streams them.', access: 'admin', query: admin.eventsQuery, status: 200, response: admin.eventList },
+  { method: 'GET', path: '/admin/v1/progress', summary: 'The start of an endpoint as it goes on, as `text/event-stream`: phases, bytes pulled, refusals.', access: 'admin', query: admin.progressQuery, status: 200, response: admin.progressBody },
+  { method: 'POST', path: '/admin/v1/replay/verify', summary: 'Rebuild every projection from the first event and compare.', access: 'admin', body: admin.verifyRequest, status: 200, response: admin.verifyBody },
+  { method: 'GET', path: '/admin/v1/dead-letters', summary: 'Events that could not be handled.', access: 'admin', status: 200, response: admin.deadLetterList },
+  { method: 'POST', path: '/admin/v1/dead-letters/redrive', summary: 'Hand dead letters to their consumer again.', access: 'admin', body: admin.redriveRequest, status: 200, response: admin.redriveBody },
+];

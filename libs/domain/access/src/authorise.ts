@@ -1,0 +1,41 @@
+import type { AccessState, ApiKeyEntry } from './access-projection.js';
+import { ROOT_ORGANISATION_ID } from './refs.js';
+
+/** Who a request comes from. Everything it may touch follows from this and never from what the request says. */
+export interface Principal {
+  /** `root` is the installation's bootstrap key: it opens everything. */
+  readonly kind: 'inference' | 'admin' | 'root';
+  readonly organisationId: string;
+  readonly projectId: string;
+  readonly keyId: string;
+  /** Model names the key may call; null for every model of its organisation. */
+  readonly models: readonly string[] | null;
+}
+
+export type Authorisation =
+  | { readonly kind: 'authorised'; readonly principal: Principal }
+  /** A revoked key looks like one that never was. */
+  | { readonly kind: 'refused'; readonly reason: 'invalid' | 'expired' };
+
+/** Finds the principal behind the HMAC of a presented key. */
+export function authorise(state: AccessState, hmac: string, nowMs: number): Authorisation {
+  const keyId = state.keyIdByHmac.get(hmac);
+  const key = keyId === undefined ? undefined : state.keys.get(keyId);
+  if (key === undefined || key.revokedAtMs !== null) return { kind: 'refused', reason: 'invalid' };
+  if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'refused', reason: 'expired' };
+  return { kind: 'authorised', principal: principalOf(key) };
+}
+
+function principalOf(key: ApiKeyEntry): Principal {
+  return { kind: key.kind, organisationId: key.organisationId, projectId: key.projectId, keyId: key.keyId, models: key.models };
+}
+
+/** True for whoever runs the installation: the root key, and admin keys of the root organisation. */
+export function isOperator(principal: Principal): boolean {
+  return principal.kind === 'root' || (principal.kind === 'admin' && principal.organisationId === ROOT_ORGANISATION_ID);
+}
+
+/** Whether the key itself may call the model; whether its organisation may is the catalogue's to say. */
+export function mayCallModel(principal: Principal, modelName: string): boolean {
+  return principal.models === null || principal.models.includes(modelName);
+}

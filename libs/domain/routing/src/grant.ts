@@ -1,0 +1,51 @@
+import type { Lease } from '@penstock/contract-commands';
+import type { AdmissionEffect } from './admission-effect.js';
+import { removeWaiter } from './admission-queue.js';
+import type { AdmissionReplica, AdmissionState, Waiter } from './admission-state.js';
+import { beginProbe, circuitAllows } from './circuit.js';
+import { pickReplica } from './pick-replica.js';
+
+/** Waiting requests that are looked past because none of the free replicas suits them. */
+export const GRANT_SCAN_MAX = 64;
+
+/** Gives free slots to whoever waits, oldest first. A request that excludes the free replicas does not hold up those behind it. */
+export function grantWaiting(state: AdmissionState, nowMs: number, effects: AdmissionEffect[]): void {
+  let passedOver = 0;
+  for (const waiter of state.waiting.values()) {
+    if (tryGrant(state, waiter, nowMs, effects)) continue;
+    passedOver += 1;
+    if (waiter.excludedReplicaIds.length === 0 || passedOver >= GRANT_SCAN_MAX) return;
+  }
+}
+
+/** Grants one request a slot, if a replica that suits it has one. */
+export function tryGrant(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): boolean {
+  if (nowMs < state.grantsFromMs) return false;
+  for (const replica of state.serving) replica.isHealthy = circuitAllows(replica.circuit, nowMs);
+  const replica = pickReplica(state.serving, { excludedReplicaIds: waiter.excludedReplicaIds, rotation: state.rotation });
+  if (replica === undefined) return false;
+  state.rotation = (state.rotation + 1) % Number.MAX_SAFE_INTEGER;
+  removeWaiter(state, waiter);
+  const lease = lend(state, replica, waiter, nowMs);
+  effects.push({ kind: 'grant', requestId: waiter.requestId, leaseId: waiter.leaseId, lease });
+  return true;
+}
+
+function lend(state: AdmissionState, replica: AdmissionReplica, waiter: Waiter, nowMs: number): Lease {
+  const isProbe = replica.circuit.phase !== 'closed';
+  replica.circuit = beginProbe(replica.circuit);
+  replica.inFlight += 1;
+  const { replicaId, modelVersionId, url, engine, servedModel } = replica.facts;
+  const expiresAtMs = nowMs + state.settings.leaseTtlMs;
+  const lease: Lease = {
+    leaseId: waiter.leaseId,
+    endpointId: state.settings.endpointId,
+    replicaId, modelVersionId, url, engine, servedModel,
+    expiresAtMs,
+    queuedMs: Math.max(0, nowMs - waiter.enqueuedAtMs),
+    coldStart: waiter.metColdStart,
+  };
+  state.leases.set(lease.leaseId, { lease, requestId: waiter.requestId, gatewayId: waiter.gatewayId, grantedAtMs: nowMs, isProbe, expiresAtMs });
+  state.earliestExpiryMs = Math.min(state.earliestExpiryMs, expiresAtMs);
+  return lease;
+}

@@ -1,0 +1,14 @@
+export * from './admission-effect.js';
+export * from './admission-refusals.js';
+export * from './admission-state.js';
+export * from './admit.js';
+export * from './circuit.js';
+export * from './cold-start-verdict.js';
+export * from './estimate-retry-after.js';
+export * from './expire.js';
+export { GRANT_SCAN_MAX } from './grant.js';
+export { LEASES_MAX, release, renew, type Release } from './leases.js';
+export { EXCLUDED_WAIT_MS_MAX } from './overdue.js';
+export * from './pick-replica.js';
+export * from './rendezvous.js';
+export * from './sync-replicas.js';

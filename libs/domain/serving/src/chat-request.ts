@@ -1,0 +1,76 @@
+import { chatCompletionRequest, type ApiFault, type ChatCompletionRequest } from '@penstock/contract-http';
+import type { EngineDialect } from './engine-dialect.js';
+import { editJson } from './edit-json.js';
+import { faultOfIssues } from './request-fault.js';
+import type { JsonDocument } from './read-json.js';
+
+export type CheckedChatRequest = { readonly kind: 'checked'; readonly request: ChatCompletionRequest } | { readonly kind: 'fault'; readonly fault: ApiFault };
+
+/** Checks a chat request the same way for every engine; what an engine alone can judge is left to it. */
+export function checkChatRequest(document: JsonDocument): CheckedChatRequest {
+  const parsed = chatCompletionRequest.safeParse(document.value);
+  if (!parsed.success) return { kind: 'fault', fault: faultOfIssues(parsed.error.issues, document.value) };
+  const fault = remoteContentFault(parsed.data) ?? streamOptionsFault(parsed.data);
+  return fault === undefined ? { kind: 'checked', request: parsed.data } : { kind: 'fault', fault };
+}
+
+/** An engine would fetch the address from inside the network, or read the file from its disk. */
+function remoteContentFault(request: ChatCompletionRequest): ApiFault | undefined {
+  for (const [index, message] of request.messages.entries()) {
+    if (!Array.isArray(message.content)) continue;
+    for (const [part, content] of message.content.entries()) {
+      for (const [key, value] of Object.entries(content)) {
+        const url = key.endsWith('_url') ? (typeof value === 'object' && value !== null ? (value as { url?: unknown }).url : value) : undefined;
+        if (url === undefined || (typeof url === 'string' && /^data:/i.test(url))) continue;
+        const param = `messages[${index}].content[${part}].${key}`;
+        return { code: 'unsupported_value', message: `Invalid value for '${param}': only 'data:' URLs are taken; put the bytes into the request.`, param };
+      }
+    }
+  }
+  return undefined;
+}
+
+function streamOptionsFault(request: ChatCompletionRequest): ApiFault | undefined {
+  if (request.stream_options === undefined || request.stream_options === null || request.stream === true) return undefined;
+  return { code: 'invalid_value', message: `The 'stream_options' parameter is only allowed when 'stream' is enabled.`, param: 'stream_options' };
+}
+
+/** The prompt and the answer share the context; a limit beyond it is a mistake that engines treat differently. */
+export function contextFault(request: ChatCompletionRequest, contextTokens: number): ApiFault | undefined {
+  const param = request.max_completion_tokens === undefined || request.max_completion_tokens === null ? 'max_tokens' : 'max_completion_tokens';
+  const asked = request[param];
+  if (asked === undefined || asked === null || asked <= contextTokens) return undefined;
+  return { code: 'integer_above_max_value', message: `Invalid '${param}': value above maximum. This model's context is ${contextTokens} tokens, but got ${asked} instead.`, param };
+}
+
+export interface EngineRequestOptions {
+  readonly servedModel: string;
+  readonly dialect: EngineDialect;
+  /** Whether the engine is asked for a stream, which may differ from what the client asked for. */
+  readonly stream: boolean;
+  readonly cacheSalt?: string | undefined;
+}
+
+/**
+ * The body for the engine: the client's own bytes with the model's inner name, the fields that make the engine report
+ * usage, and without the fields that steer an engine.
+ */
+export function toEngineRequest(document: JsonDocument, request: ChatCompletionRequest, options: EngineRequestOptions): string {
+  const { dialect, stream, servedModel, cacheSalt } = options;
+  const limit = request.max_completion_tokens ?? undefined;
+  return editJson(document.text, document.members, {
+    set: {
+      model: servedModel,
+      stream,
+      ...dialect.fieldsToSet({ stream, cacheSalt }),
+      // Engines know the older name; both say the same.
+      ...(limit === undefined ? {} : { max_tokens: limit }),
+    },
+    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key']),
+  });
+}
+
+/** A cheap bound for admission: about four bytes make a token. */
+export function estimatePromptTokens(bodyBytes: number): number {
+  return Math.ceil(bodyBytes / 4);
+}

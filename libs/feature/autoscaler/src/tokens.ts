@@ -1,0 +1,2 @@
+export const AUTOSCALER_PORTS = Symbol('AUTOSCALER_PORTS');
+export const AUTOSCALING = Symbol('AUTOSCALING');

@@ -1,0 +1,65 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { deployEndpoint, registerModelVersion } from '@penstock/contract-commands';
+import type { DeployRequest } from '@penstock/contract-http';
+import { isOperator } from '@penstock/domain-access';
+import { parseArtifactUri } from '@penstock/domain-catalog';
+import { readyReplicasOf } from '@penstock/domain-lifecycle';
+import { atMost } from '../access-commands.js';
+import { askService } from '../ask-service.js';
+import type { GatewayPorts } from '../gateway-ports.js';
+import type { GatewayViews } from '../gateway-views.js';
+import { RequestFault } from '../http/request-fault.js';
+import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+
+/** How long the answer waits until this gateway knows the endpoint. */
+const READ_YOUR_WRITE_MS = 2_000;
+/** The registry's names of what the caller called otherwise. */
+const PARAMS = {
+  name: 'model_name', modelName: 'model_name', source: 'model_artifact', expectedDigest: 'digest', engine: 'framework',
+  'scaling.minReplicas': 'hardware.min_replicas', 'scaling.maxReplicas': 'hardware.max_replicas', 'hardware.acceleratorType': 'hardware.gpu_type', 'hardware.acceleratorCount': 'hardware.gpu_count',
+  'serving.slotsPerReplica': 'serving.slots_per_replica', 'serving.contextTokens': 'serving.context_tokens', 'serving.queueMax': 'serving.queue_max', 'serving.queueWaitMsMax': 'serving.queue_wait_ms_max',
+  engineOptions: 'engine_options', 'scaling.scaleToZeroAfterIdleSeconds': 'scaling.scale_to_zero_after_idle_seconds',
+};
+
+/** `POST /v1/models/deploy`: an artifact becomes a model version, and a model version an endpoint. */
+@Injectable()
+export class DeployRoutes implements RouteGroup {
+  readonly handlers = [onRoute<unknown, DeployRequest>('POST /v1/models/deploy', (call) => this.deploy(call))];
+
+  constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(GATEWAY_VIEWS) private readonly views: GatewayViews) {}
+
+  private async deploy(call: RouteCall<unknown, DeployRequest>): Promise<unknown> {
+    const { body, principal } = call;
+    const artifact = parseArtifactUri(body.model_artifact);
+    if (artifact.kind === 'refused') throw new RequestFault({ ...artifact.refusal, param: 'model_artifact' });
+    const minReplicas = minReplicasOf(body);
+    // An operator deploys for everybody, an organisation for itself.
+    const organisationId = isOperator(principal) ? null : principal.organisationId;
+    const { modelVersionId } = await askService(this.ports, registerModelVersion, {
+      modelName: body.model_name, version: body.version, engine: body.framework, source: artifact.source, expectedDigest: body.digest ?? null, organisationId, license: body.license ?? null,
+      declared: { contextTokensMax: body.serving.context_tokens },
+    }, call, { params: PARAMS });
+    const { endpointId, sequence } = await askService(this.ports, deployEndpoint, {
+      name: body.model_name, modelVersionId, organisationId,
+      hardware: { acceleratorType: body.hardware.gpu_type ?? null, acceleratorCount: body.hardware.gpu_count },
+      scaling: { minReplicas, maxReplicas: body.hardware.max_replicas, scaleToZeroAfterIdleSeconds: body.scaling.scale_to_zero ? body.scaling.scale_to_zero_after_idle_seconds : null },
+      serving: { slotsPerReplica: body.serving.slots_per_replica, contextTokens: body.serving.context_tokens, queueMax: body.serving.queue_max, queueWaitMsMax: body.serving.queue_wait_ms_max },
+      engineOptions: body.engine_options,
+    }, call, { params: PARAMS });
+    await atMost(this.ports, READ_YOUR_WRITE_MS, this.views.catalog.waitFor('EV_REGISTRY', sequence));
+    const isRunning = readyReplicasOf(this.views.fleet.state(), endpointId).length > 0;
+    return {
+      endpoint_id: endpointId, model_version_id: modelVersionId, status: isRunning ? 'running' : 'provisioning', estimated_ready_seconds: isRunning ? 0 : null,
+      endpoint_url: `${call.request.protocol}://${call.request.host}/v1`,
+    };
+  }
+}
+
+function minReplicasOf({ hardware, scaling }: DeployRequest): number {
+  const { min_replicas: minimum, max_replicas: maximum } = hardware;
+  if (minimum > maximum) throw new RequestFault({ code: 'invalid_value', message: `'hardware.min_replicas' is ${minimum} and 'hardware.max_replicas' is ${maximum}: the minimum must not be above the maximum.`, param: 'hardware.min_replicas' });
+  if (!scaling.scale_to_zero) return minimum;
+  if (minimum > 1) throw new RequestFault({ code: 'invalid_value', message: `'hardware.min_replicas' is ${minimum}, which 'scaling.scale_to_zero' contradicts. Leave one of them out.`, param: 'hardware.min_replicas' });
+  return 0;
+}

@@ -1,0 +1,107 @@
+import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
+import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
+import type { LeaseBook } from './lease-book.js';
+import type { ReplicaChooser } from './own-choice.js';
+import type { RouterWatch } from './router-watch.js';
+
+export interface AdmissionRequest {
+  readonly requestId: string;
+  readonly organisationId: string;
+  readonly endpointId: string;
+  readonly modelName: string;
+  readonly excludedReplicaIds: readonly string[];
+  readonly promptTokensEstimate: number;
+  readonly traceparent: string | undefined;
+  /** Aborted when the client goes away. */
+  readonly signal: AbortSignal;
+}
+
+export type Admission =
+  | { readonly kind: 'granted'; readonly lease: Lease; readonly source: 'router' | 'gateway' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'aborted' };
+
+/** What a reply may take beyond the waiting time that the request carries. */
+const REPLY_MARGIN_MS = 3_000;
+/** How often a request that waits looks whether the router is still there. */
+const SILENCE_CHECK_MS = 500;
+/** Refusals that speak of the router and not of the request. */
+const ROUTER_TROUBLE: ReadonlySet<string> = new Set(['shutting_down', 'service_unavailable', 'internal_error', 'endpoint_not_found']);
+
+export interface AdmissionParts {
+  readonly gatewayId: string;
+  readonly waitMsMax: number;
+  readonly commands: CommandClient;
+  readonly timers: Timers;
+  readonly router: RouterWatch;
+  readonly chooser: ReplicaChooser;
+  readonly leases: LeaseBook;
+}
+
+/** Gets a slot: from the router, which queues and wakes, or by our own choice while no router is there. */
+export class AdmissionDesk {
+  constructor(private readonly parts: AdmissionParts) {}
+
+  async admit(request: AdmissionRequest): Promise<Admission> {
+    const admission = await this.decide(request);
+    if (admission.kind === 'granted') this.parts.leases.take(admission.lease);
+    return admission;
+  }
+
+  private async decide(request: AdmissionRequest): Promise<Admission> {
+    if (this.parts.router.mayAsk()) return (await this.askRouter(request)) ?? this.chooseHere(request);
+    const own = this.chooseHere(request);
+    // Only a router can queue a request or start a replica, so it is worth its silence.
+    return own.kind === 'granted' ? own : (await this.askRouter(request)) ?? own;
+  }
+
+  private chooseHere(request: AdmissionRequest): Admission {
+    const choice = this.parts.chooser.choose(request.endpointId, request.excludedReplicaIds);
+    return choice.kind === 'granted' ? { kind: 'granted', lease: choice.lease, source: 'gateway' } : choice;
+  }
+
+  /** Undefined when no router is there to answer. */
+  private async askRouter(request: AdmissionRequest): Promise<Admission | undefined> {
+    const { router, commands, gatewayId, waitMsMax } = this.parts;
+    const silence = new AbortController();
+    const stopWatching = this.watchSilence(silence);
+    const { signal, excludedReplicaIds, traceparent, ...subject } = request;
+    try {
+      const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax }, {
+        timeoutMs: waitMsMax + REPLY_MARGIN_MS, signal: AbortSignal.any([signal, silence.signal]), correlationId: request.requestId, causationId: request.requestId, traceparent,
+      });
+      router.hear();
+      if (reply.kind === 'ok') return this.orGiveBack(reply.value, signal);
+      return ROUTER_TROUBLE.has(reply.refusal.code) ? undefined : { kind: 'refused', refusal: reply.refusal };
+    } catch (error) {
+      if (!(error instanceof ServiceUnavailableError) && !(error instanceof CommandFailedError)) throw error;
+      this.cancel(request);
+      return signal.aborted ? { kind: 'aborted' } : undefined;
+    } finally {
+      stopWatching();
+    }
+  }
+
+  /** A lease that comes after the client left is given back at once. */
+  private orGiveBack(lease: Lease, signal: AbortSignal): Admission {
+    if (!signal.aborted) return { kind: 'granted', lease, source: 'router' };
+    this.parts.leases.take(lease);
+    this.parts.leases.release(lease, 'aborted');
+    return { kind: 'aborted' };
+  }
+
+  private watchSilence(silence: AbortController): () => void {
+    const { timers, router } = this.parts;
+    let checks = 0;
+    return timers.every(SILENCE_CHECK_MS, () => {
+      checks += 1;
+      // A router that was never heard of gets as long as one that fell silent.
+      if (checks > 2 && !router.isHeard()) silence.abort();
+    });
+  }
+
+  private cancel({ requestId, endpointId }: AdmissionRequest): void {
+    // The router may be gone; a place that nobody takes is dropped when its wait is over.
+    this.parts.commands.send(cancelAdmission, { requestId, endpointId }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,39 @@
+import type { Clock, Logger } from '@penstock/kernel';
+import type { Principal } from '@penstock/domain-access';
+import type { EndpointState } from '@penstock/domain-catalog';
+import type { ChatCompletionRequest } from '@penstock/contract-http';
+import type { JsonDocument } from '@penstock/domain-serving';
+import type { GatewayConfig } from '../gateway-config.js';
+import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { AdmissionDesk } from './admission.js';
+import type { ExchangeWatch } from './exchange-watch.js';
+import type { LeaseBook } from './lease-book.js';
+import type { ReplicaClients } from './replica-clients.js';
+
+export const CHAT_PARTS = Symbol('chat parts');
+
+/** What every chat request works with. */
+export interface ChatParts {
+  readonly config: GatewayConfig;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly desk: AdmissionDesk;
+  readonly leases: LeaseBook;
+  readonly clients: ReplicaClients;
+  readonly watch: ExchangeWatch;
+  readonly metrics: GatewayMetrics;
+}
+
+/** One chat request that was checked and may be worked on. */
+export interface ChatJob {
+  readonly requestId: string;
+  readonly principal: Principal;
+  readonly batchId: string | null;
+  readonly endpoint: EndpointState;
+  readonly document: JsonDocument;
+  readonly request: ChatCompletionRequest;
+  readonly startedAtMs: number;
+  readonly traceparent: string | undefined;
+  /** Keeps this tenant's prefixes in the engine's cache apart from those of others. */
+  readonly cacheSalt: string;
+}

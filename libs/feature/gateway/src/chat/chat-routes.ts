@@ -1,0 +1,78 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { ApiFault } from '@penstock/contract-http';
+import { mayCallModel } from '@penstock/domain-access';
+import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import { checkChatRequest, contextFault } from '@penstock/domain-serving';
+import type { UsageDraft } from '@penstock/domain-usage';
+import type { GatewayPorts } from '../gateway-ports.js';
+import type { GatewayViews } from '../gateway-views.js';
+import { readDocument } from '../http/read-body.js';
+import { RequestFault } from '../http/request-fault.js';
+import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+import { ChatExchange } from './chat-exchange.js';
+import type { ChatJob, ChatParts } from './chat-parts.js';
+import { CHAT_PARTS } from './chat-parts.js';
+import { ClientAnswer } from './client-answer.js';
+import { RequestTrace } from './request-trace.js';
+
+/** `POST /v1/chat/completions`. */
+@Injectable()
+export class ChatRoutes implements RouteGroup {
+  readonly handlers = [onRoute('POST /v1/chat/completions', (call) => this.complete(call), { readsBody: true })];
+
+  constructor(
+    @Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts,
+    @Inject(GATEWAY_VIEWS) private readonly views: GatewayViews,
+    @Inject(CHAT_PARTS) private readonly parts: ChatParts,
+  ) {}
+
+  private async complete(call: RouteCall): Promise<typeof ANSWERED> {
+    const { watch, metrics, config } = this.parts;
+    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
+    const trace = new RequestTrace('chat', call.request.headers, { 'gen_ai.operation.name': 'chat', 'penstock.request.id': call.requestId });
+    metrics.inFlight.inc();
+    try {
+      const job = this.prepare(call, trace.traceparent);
+      const draft = draftOf(job);
+      const exchange = new ChatExchange(this.parts, job, draft, this.ports.usage.open(draft), new ClientAnswer(call.reply, () => this.ports.clock.now()));
+      await exchange.run();
+      trace.end();
+      return ANSWERED;
+    } catch (error) {
+      trace.end(error);
+      throw error;
+    } finally {
+      metrics.inFlight.dec();
+    }
+  }
+
+  private prepare(call: RouteCall, traceparent: string | undefined): ChatJob {
+    const document = readDocument(call.request.body);
+    const checked = checkChatRequest(document);
+    if (checked.kind === 'fault') throw new RequestFault(checked.fault);
+    const { principal, requestId, batchId } = call;
+    const endpoint = findEndpointByName(this.views.catalog.state(), checked.request.model, principal.organisationId);
+    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(checked.request.model));
+    const fault = contextFault(checked.request, endpoint.serving.contextTokens);
+    if (fault !== undefined) throw new RequestFault(fault);
+    return {
+      requestId, principal, batchId, endpoint, document, request: checked.request, traceparent,
+      startedAtMs: this.ports.clock.now(), cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`),
+    };
+  }
+}
+
+/** The same words whether there is no such model or the caller may not use it. */
+export function modelNotFound(name: string): ApiFault {
+  return { code: 'model_not_found', message: `The model \`${name}\` does not exist or you do not have access to it.` };
+}
+
+function draftOf({ requestId, principal, endpoint, batchId, request, startedAtMs }: ChatJob): UsageDraft {
+  const { organisationId, projectId, keyId } = principal;
+  const { endpointId, name, modelVersionId }: EndpointState = endpoint;
+  return {
+    requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: 'chat', stream: request.stream === true,
+    startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+  };
+}

@@ -1,0 +1,46 @@
+import type { Lease } from '@penstock/contract-commands';
+import { readyReplicasOf, type FleetState } from '@penstock/domain-lifecycle';
+import { pickReplica } from '@penstock/domain-routing';
+import type { Clock, IdSource, LiveProjection, Refusal } from '@penstock/kernel';
+import type { LeaseBook } from './lease-book.js';
+
+export type OwnChoice = { readonly kind: 'granted'; readonly lease: Lease } | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+/** How long such a lease counts with a router that comes back. */
+const OWN_LEASE_MS = 15_000;
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * The choice of a replica while no router answers: over what this gateway knows of the fleet, never beyond a replica's
+ * slots as far as this gateway fills them. There is no queue here: what has no slot is refused.
+ */
+export class ReplicaChooser {
+  private rotation = 0;
+
+  constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly ports: { readonly clock: Clock; readonly ids: IdSource }) {}
+
+  choose(endpointId: string, excludedReplicaIds: readonly string[]): OwnChoice {
+    const candidates = readyReplicasOf(this.fleet.state(), endpointId).flatMap((replica) => {
+      const { url, engine, servedModel, slots } = replica;
+      if (url === null || engine === null || servedModel === null || slots === null) return [];
+      return [{ replicaId: replica.replicaId, modelVersionId: replica.modelVersionId, url, engine, servedModel, slots, inFlight: this.leases.inFlightOf(replica.replicaId), isHealthy: true }];
+    });
+    this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
+    const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation });
+    if (picked === undefined) return refuseChoice(candidates.length > 0);
+    const { replicaId, modelVersionId, url, engine, servedModel } = picked;
+    return {
+      kind: 'granted',
+      lease: { leaseId: this.ports.ids.next('lease'), endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.ports.clock.now() + OWN_LEASE_MS, queuedMs: 0, coldStart: false },
+    };
+  }
+}
+
+function refuseChoice(isWarm: boolean): OwnChoice {
+  return {
+    kind: 'refused',
+    refusal: isWarm
+      ? { code: 'queue_full', message: 'Every slot of this model is taken and requests cannot be queued at the moment. Try again shortly.', retryAfterMs: RETRY_AFTER_MS }
+      : { code: 'model_loading', message: 'No replica of this model is ready, and one cannot be started at the moment. Try again shortly.', retryAfterMs: 5 * RETRY_AFTER_MS },
+  };
+}

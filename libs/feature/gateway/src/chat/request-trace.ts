@@ -1,0 +1,25 @@
+import { context, propagation, SpanKind, SpanStatusCode, trace, type Span } from '@opentelemetry/api';
+import type { IncomingHttpHeaders } from 'node:http';
+
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** The span of one request, and what to send on so that router and engine join the same trace. */
+export class RequestTrace {
+  private readonly span: Span;
+  /** W3C trace context; undefined when neither we nor the caller trace. */
+  readonly traceparent: string | undefined;
+
+  constructor(name: string, headers: IncomingHttpHeaders, attributes: Readonly<Record<string, string>>) {
+    const parent = propagation.extract(context.active(), headers);
+    this.span = trace.getTracer('penstock.gateway').startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+    const { traceId, spanId, traceFlags } = this.span.spanContext();
+    const given = headers['traceparent'];
+    if (trace.isSpanContextValid(this.span.spanContext()) && this.span.isRecording()) this.traceparent = `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+    else this.traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
+  }
+
+  end(error?: unknown): void {
+    if (error !== undefined) this.span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : 'error' });
+    this.span.end();
+  }
+}

@@ -1,0 +1,32 @@
+import type { UsageOutbox } from '@penstock/domain-usage';
+import { createMetrics } from '@penstock/feature-shell';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+const SECONDS_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+/** Figures of the gateway; names of the `gen_ai` family where OpenTelemetry has one. */
+export class GatewayMetrics {
+  readonly registry: Registry;
+  readonly requests: Counter<'route' | 'status'>;
+  readonly timeToFirstToken: Histogram<'model'>;
+  readonly duration: Histogram<'model'>;
+  readonly tokens: Counter<'model' | 'type'>;
+  readonly inFlight: Gauge;
+  readonly admissions: Counter<'source'>;
+  readonly retries: Counter<'reason'>;
+
+  constructor(usage: UsageOutbox) {
+    const registry = createMetrics('gateway');
+    const registers = [registry];
+    this.registry = registry;
+    this.requests = new Counter({ name: 'penstock_http_requests_total', help: 'HTTP requests by route and status', labelNames: ['route', 'status'], registers });
+    this.timeToFirstToken = new Histogram({ name: 'gen_ai_server_time_to_first_token_seconds', help: 'From the request to its first token', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
+    this.duration = new Histogram({ name: 'gen_ai_server_request_duration_seconds', help: 'From the request to the end of its answer', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
+    this.tokens = new Counter({ name: 'penstock_tokens_total', help: 'Tokens of prompts and answers', labelNames: ['model', 'type'], registers });
+    this.inFlight = new Gauge({ name: 'penstock_chat_requests_in_flight', help: 'Chat requests in work or waiting', registers });
+    this.admissions = new Counter({ name: 'penstock_admissions_total', help: 'Leases by who granted them', labelNames: ['source'], registers });
+    this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
+    new Gauge({ name: 'penstock_usage_spool_bytes', help: 'Bytes of usage on the disk', registers, collect() { this.set(usage.stats().bytes); } });
+    new Gauge({ name: 'penstock_usage_unpublished', help: 'Settled requests that the event log has not confirmed', registers, collect() { this.set(usage.stats().unpublished); } });
+  }
+}

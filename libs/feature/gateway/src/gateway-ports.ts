@@ -1,0 +1,14 @@
+import type { KeyMinter } from '@penstock/domain-access';
+import type { ObjectStore } from '@penstock/domain-batching';
+import type { UsageOutbox } from '@penstock/domain-usage';
+import type { ServicePorts } from '@penstock/feature-shell';
+import type { DeadLetterQueue } from '@penstock/kernel';
+
+/** What a gateway needs from outside. */
+export interface GatewayPorts extends ServicePorts {
+  readonly keys: KeyMinter;
+  /** Drained by the gateway when it stops; closed by whoever made it, afterwards. */
+  readonly usage: UsageOutbox;
+  readonly objects: ObjectStore;
+  readonly deadLetters: DeadLetterQueue;
+}

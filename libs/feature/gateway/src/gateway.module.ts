@@ -1,0 +1,36 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { EventRoutes } from './admin/event-routes.js';
+import { KeyRoutes } from './admin/key-routes.js';
+import { PlatformRoutes } from './admin/platform-routes.js';
+import { ProgressRoutes } from './admin/progress-routes.js';
+import { TenantRoutes } from './admin/tenant-routes.js';
+import { BatchesRoutes } from './api/batches-routes.js';
+import { DeployRoutes } from './api/deploy-routes.js';
+import { FilesRoutes } from './api/files-routes.js';
+import { ModelsRoutes } from './api/models-routes.js';
+import { UsageRoutes } from './api/usage-routes.js';
+import { CHAT_PARTS, type ChatParts } from './chat/chat-parts.js';
+import { ChatRoutes } from './chat/chat-routes.js';
+import type { GatewayPorts } from './gateway-ports.js';
+import type { GatewayViews } from './gateway-views.js';
+import { OpenStreams } from './http/open-streams.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS } from './tokens.js';
+
+/** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
+export const routeGroups = [ChatRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+
+@Module({})
+export class GatewayModule {
+  static with(ports: GatewayPorts, views: GatewayViews, chat: ChatParts): DynamicModule {
+    return {
+      module: GatewayModule,
+      providers: [
+        { provide: GATEWAY_PORTS, useValue: ports },
+        { provide: GATEWAY_VIEWS, useValue: views },
+        { provide: CHAT_PARTS, useValue: chat },
+        OpenStreams,
+        ...routeGroups,
+      ],
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import type { Principal } from '@penstock/domain-access';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** One request to one route, checked against the route's contract. */
+export interface RouteCall<Query = unknown, Body = unknown> {
+  readonly requestId: string;
+  readonly principal: Principal;
+  /** Set when the batch service calls for a tenant. */
+  readonly batchId: string | null;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: Body;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** Set as `answered` by a handler that wrote the answer itself. */
+export const ANSWERED = Symbol('answered');
+
+export interface RouteHandler {
+  /** `GET /v1/models`, as in the contract. */
+  readonly route: string;
+  /** The handler reads the body itself. */
+  readonly readsBody: boolean;
+  handle(call: RouteCall): Promise<unknown>;
+}
+
+/** A group of routes, held by the container. */
+export interface RouteGroup {
+  readonly handlers: readonly RouteHandler[];
+}
+
+/** `Query` and `Body` are what the contract's schemas give. The value becomes the answer. */
+export function onRoute<Query = unknown, Body = unknown>(route: string, handle: (call: RouteCall<Query, Body>) => Promise<unknown>, options: { readonly readsBody?: boolean } = {}): RouteHandler {
+  return { route, readsBody: options.readsBody ?? false, handle: (call) => handle(call as RouteCall<Query, Body>) };
+}

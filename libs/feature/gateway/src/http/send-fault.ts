@@ -1,0 +1,34 @@
+import { describeError, retryHeaders, toOpenAiError, toProblem, type ApiFault } from '@penstock/contract-http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** True for the paths that answer errors as problem details. */
+export function isAdminPath(url: string): boolean {
+  return /^\/+admin(\/|\?|$)/i.test(url);
+}
+
+export interface RenderedFault {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** OpenAI's envelope, or RFC 9457 under `/admin`. */
+export function renderFault(fault: ApiFault, url: string, requestId: string): RenderedFault {
+  const { status } = describeError(fault.code);
+  const isAdmin = isAdminPath(url);
+  return {
+    status,
+    headers: {
+      ...retryHeaders(fault),
+      'content-type': isAdmin ? 'application/problem+json; charset=utf-8' : 'application/json; charset=utf-8',
+      'x-request-id': requestId,
+      ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    },
+    body: JSON.stringify(isAdmin ? toProblem(fault, requestId) : toOpenAiError(fault)),
+  };
+}
+
+export function sendFault(request: FastifyRequest, reply: FastifyReply, fault: ApiFault): FastifyReply {
+  const { status, headers, body } = renderFault(fault, request.raw.url ?? '', request.id);
+  return reply.code(status).headers(headers).send(body);
+}

@@ -1,0 +1,72 @@
+import { startService, type RunningService } from '@penstock/feature-shell';
+import { AdmissionDesk } from './chat/admission.js';
+import type { ChatParts } from './chat/chat-parts.js';
+import { ExchangeWatch } from './chat/exchange-watch.js';
+import { LeaseBook } from './chat/lease-book.js';
+import { ReplicaChooser } from './chat/own-choice.js';
+import { ReplicaClients } from './chat/replica-clients.js';
+import { RouterWatch } from './chat/router-watch.js';
+import type { GatewayConfig } from './gateway-config.js';
+import { GatewayMetrics } from './gateway-metrics.js';
+import { GatewayModule, routeGroups } from './gateway.module.js';
+import type { GatewayPorts } from './gateway-ports.js';
+import { closeViews, followViews, type GatewayViews } from './gateway-views.js';
+import { CallerCheck } from './http/caller.js';
+import { FaultFilter } from './http/fault-filter.js';
+import { OpenStreams } from './http/open-streams.js';
+import { registerRoutes } from './http/register-routes.js';
+import type { RouteGroup } from './http/route-call.js';
+import { serverOptions } from './http/server-options.js';
+
+/** Of the time to drain, the part that answers get to finish by themselves; the rest is for ending the others and for usage. */
+const FINISH_SHARE = 0.7;
+/** How long a gateway that stops waits for the event log to take its last records; what is left stays in the spool. */
+const PUBLISH_SHARE = 0.2;
+
+/** Starts a gateway: the public API, the admin API, and the path of every request. */
+export async function startGateway(config: GatewayConfig, ports: GatewayPorts): Promise<RunningService> {
+  const views = await followViews(ports);
+  const metrics = new GatewayMetrics(ports.usage);
+  const gatewayId = config.GATEWAY_ID ?? ports.ids.next('inst');
+  const router = new RouterWatch(ports.clock, config.ROUTER_SILENCE_MS_MAX);
+  await router.start(ports.signals);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics });
+  const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
+  const state: { isDraining: boolean; streams?: OpenStreams } = { isDraining: false };
+  const close = async (): Promise<void> => {
+    chat.watch.stop();
+    chat.leases.stop();
+    await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
+  };
+  try {
+    return await startService({
+      name: 'gateway',
+      module: GatewayModule.with(ports, views, chat),
+      metrics: metrics.registry,
+      fastifyOptions: serverOptions(ports.ids, callers),
+      configureHttp: async (instance, app) => {
+        app.useGlobalFilters(new FaultFilter(chat.logger));
+        state.streams = app.get(OpenStreams);
+        const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
+        await registerRoutes(instance, groups, { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining });
+      },
+      onDrain: async () => {
+        state.isDraining = true;
+        state.streams?.closeAll();
+        await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
+        await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
+      },
+      onClose: close,
+    }, config, ports);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics }): ChatParts {
+  const leases = new LeaseBook(own.gatewayId, ports);
+  const chooser = new ReplicaChooser(views.fleet, leases, ports);
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases });
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics };
+}

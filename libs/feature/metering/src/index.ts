@@ -1,0 +1,3 @@
+export * from './metering-config.js';
+export * from './metering-ports.js';
+export * from './start-metering.js';

@@ -1,0 +1,4 @@
+export const REGISTRY_PORTS = Symbol('RegistryPorts');
+export const CATALOG_READER = Symbol('CatalogReader');
+export const MODEL_VERSION_DESK = Symbol('ModelVersionDesk');
+export const ENDPOINT_DESK = Symbol('EndpointDesk');

@@ -1,0 +1,43 @@
+import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
+import type { EndpointFleet, ServingReplica, StartTrouble } from '@penstock/domain-routing';
+
+/** What the fleet's state says about each of some endpoints, in one pass over the replicas. */
+export function endpointFleets(fleet: FleetState, endpointIds: Iterable<string>): Map<string, EndpointFleet> {
+  const replicas = new Map<string, ReplicaState[]>();
+  for (const endpointId of endpointIds) replicas.set(endpointId, []);
+  for (const replica of fleet.replicas.values()) replicas.get(replica.endpointId)?.push(replica);
+  const fleets = new Map<string, EndpointFleet>();
+  for (const [endpointId, own] of replicas) fleets.set(endpointId, endpointFleet(fleet, endpointId, own));
+  return fleets;
+}
+
+function endpointFleet(fleet: FleetState, endpointId: string, replicas: readonly ReplicaState[]): EndpointFleet {
+  return { ready: servingIn(replicas, 'ready'), draining: servingIn(replicas, 'draining'), trouble: startTrouble(fleet, endpointId, replicas) };
+}
+
+function servingIn(replicas: readonly ReplicaState[], phase: ReplicaState['phase']): readonly ServingReplica[] {
+  const serving: ServingReplica[] = [];
+  for (const { replicaId, modelVersionId, url, engine, servedModel, slots, ...replica } of replicas) {
+    if (replica.phase !== phase || url === null || engine === null || servedModel === null || slots === null) continue;
+    serving.push({ replicaId, modelVersionId, url, engine, servedModel, slots });
+  }
+  return serving;
+}
+
+function startTrouble(fleet: FleetState, endpointId: string, replicas: readonly ReplicaState[]): StartTrouble {
+  let isStarting = false;
+  let failedStarts = 0;
+  let failedStartsInARow = 0;
+  let lastFailure: string | null = null;
+  // Oldest placement first.
+  for (const replica of replicas) {
+    if (replica.phase === 'placed' || replica.phase === 'pulling' || replica.phase === 'loading' || replica.phase === 'warming') isStarting = true;
+    if (replica.readyAtMs !== null) failedStartsInARow = 0;
+    if (replica.phase !== 'failed' || replica.readyAtMs !== null) continue;
+    failedStarts += 1;
+    failedStartsInARow += 1;
+    lastFailure = replica.reason;
+  }
+  for (const pending of fleet.ledger.pending.values()) if (pending.endpointId === endpointId) isStarting = true;
+  return { isStarting, placementRefusal: fleet.refusals.get(endpointId)?.reason ?? null, failedStarts, failedStartsInARow, lastFailure };
+}

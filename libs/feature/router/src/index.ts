@@ -1,0 +1,3 @@
+export * from './router-config.js';
+export * from './router-ports.js';
+export * from './start-router.js';

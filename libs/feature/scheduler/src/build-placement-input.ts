@@ -1,0 +1,109 @@
+import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
+import { isEnded, isLiving, type FleetState, type ReplicaState } from '@penstock/domain-lifecycle';
+import { assessFailures, type PlacementDemand, type PlacementInput, type StartAttempt } from '@penstock/domain-placement';
+import type { ScalingState } from '@penstock/domain-scaling';
+
+export interface PlanningState {
+  readonly fleet: FleetState;
+  readonly catalog: CatalogState;
+  readonly scaling: ScalingState;
+  readonly nowMs: number;
+  /** Requests a replica works on; null where unknown. */
+  readonly runningOn: (replicaId: string) => number | null;
+}
+
+/** Puts together what the planner needs. Pure. */
+export function buildPlacementInput(state: PlanningState): PlacementInput {
+  const { fleet, nowMs } = state;
+  const living = [...fleet.replicas.values()].filter((replica) => isLiving(replica.phase));
+  const replicas = Map.groupBy(fleet.replicas.values(), (replica) => replica.endpointId);
+  const pending = Map.groupBy(fleet.ledger.pending.values(), (entry) => entry.endpointId);
+  const warm = warmNodes(fleet);
+  const demands: PlacementDemand[] = [];
+  for (const endpoint of state.catalog.endpoints.values()) {
+    const demand = buildDemand(endpoint, {
+      replicas: replicas.get(endpoint.endpointId) ?? [],
+      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.nodeId),
+      warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
+    }, state);
+    if (demand !== undefined) demands.push(demand);
+  }
+  return {
+    nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up'),
+    reservations: [...living, ...fleet.ledger.pending.values()],
+    demands,
+    nowMs,
+  };
+}
+
+interface EndpointFleet {
+  readonly replicas: readonly ReplicaState[];
+  readonly pendingNodeIds: readonly string[];
+  readonly warmNodeIds: ReadonlySet<string>;
+}
+
+function buildDemand(endpoint: EndpointState, { replicas, pendingNodeIds, warmNodeIds }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
+  const version = state.catalog.modelVersions.get(endpoint.modelVersionId);
+  const serving = replicas.filter((replica) => isLiving(replica.phase) && replica.phase !== 'draining');
+  const wanted = wantedOf(endpoint, version, state.scaling, serving.length + pendingNodeIds.length);
+  if (wanted.replicas === 0 && serving.length === 0) return undefined;
+  const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
+  return {
+    endpointId: endpoint.endpointId,
+    modelVersionId: endpoint.modelVersionId,
+    engine: endpoint.engine,
+    acceleratorType: endpoint.hardware.acceleratorType,
+    acceleratorCount: endpoint.hardware.acceleratorCount,
+    memoryBytes: memoryOf(endpoint, version),
+    wanted: wanted.replicas,
+    replicas: serving.map((replica) => ({
+      replicaId: replica.replicaId,
+      nodeId: replica.nodeId,
+      isReady: replica.phase === 'ready',
+      placedAtMs: replica.placedAtMs,
+      running: state.runningOn(replica.replicaId),
+    })),
+    pendingNodeIds,
+    warmNodeIds,
+    failuresByNode,
+    backoff,
+    drainReason: wanted.reason,
+  };
+}
+
+/** Where something is not known (yet), what is there stays: nothing is placed, drained or refused. */
+function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, scaling: ScalingState, present: number): { readonly replicas: number; readonly reason: string } {
+  if (endpoint.status === 'retired') return { replicas: 0, reason: 'the endpoint was retired' };
+  if (version?.status === 'rejected') return { replicas: 0, reason: `its model version was rejected: ${version.rejection ?? 'no reason is known'}` };
+  if (version?.status !== 'registered') return { replicas: present, reason: 'its model version is not registered yet' };
+  const wanted = scaling.wanted.get(endpoint.endpointId);
+  if (wanted === undefined) return { replicas: present, reason: 'the autoscaler did not decide yet' };
+  return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
+}
+
+/** An engine that somebody else runs takes no memory of ours. */
+function memoryOf(endpoint: EndpointState, version: ModelVersionState | undefined): number {
+  const registered = version?.registered ?? null;
+  return registered === null || registered.source.kind === 'attached' ? 0 : replicaMemoryBytes(registered.memory, endpoint.serving);
+}
+
+/** By model version: nodes on which a replica of it got past its pull, so that the artifacts are in their cache. */
+function warmNodes(fleet: FleetState): ReadonlyMap<string, ReadonlySet<string>> {
+  const warm = new Map<string, Set<string>>();
+  for (const { modelVersionId, nodeId, readyAtMs, phase } of fleet.replicas.values()) {
+    if (readyAtMs === null && phase !== 'loading' && phase !== 'warming') continue;
+    const nodeIds = warm.get(modelVersionId) ?? new Set();
+    warm.set(modelVersionId, nodeIds.add(nodeId));
+  }
+  return warm;
+}
+
+function toAttempt(replica: ReplicaState): StartAttempt {
+  const failed = replica.phase === 'failed' && replica.failureCode !== 'node_lost';
+  return {
+    nodeId: replica.nodeId,
+    readyAtMs: replica.readyAtMs,
+    endedAtMs: isEnded(replica.phase) ? replica.phaseSinceMs : null,
+    failure: failed ? `${replica.failureCode}: ${replica.reason}` : null,
+  };
+}

@@ -1,0 +1,170 @@
+import { nodeHeartbeat } from '@penstock/contract-commands';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV1, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type NodeJoinedV1 } from '@penstock/contract-events';
+import { fleetProjection, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
+import type { ProjectionPorts, ServicePorts } from '@penstock/feature-shell';
+import { followProjection, handleCommand, silentLogger, type AggregateRef, type Decider, type EventLog, type LiveProjection, type NewEvent, type Projection } from '@penstock/kernel';
+import { FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
+
+const STEP_MS = 50;
+
+/** Events of one append settle within this many turns of the event loop. */
+const TURNS = 4;
+
+/** A fleet in memory for the tests of those who schedule and scale it: time passes only in `run`. */
+export class FleetWorld {
+  readonly clock = new FixedClock();
+  readonly timers = new ManualTimers(this.clock);
+  readonly log = new MemoryEventLog();
+  readonly ids = new SequentialIds();
+  readonly commands = new LocalCommandClient();
+  /** One for each part of a network that may be cut; agents speak on all of them. */
+  readonly networks: MemorySignals[] = [new MemorySignals()];
+  readonly closers: (() => Promise<void>)[] = [];
+
+  ports(signals = this.networks[0] as MemorySignals, log: EventLog = this.log): ServicePorts & ProjectionPorts {
+    const { clock, timers, ids, commands } = this;
+    return {
+      clock, timers, ids, commands, log, signals, projections: [], logger: silentLogger,
+      follow: <State>(projection: Projection<State>) => followProjection(this.log, projection),
+      commandTransport: localCommandTransport(commands),
+    };
+  }
+
+  publish(subject: string, data: unknown): void {
+    for (const network of this.networks) network.publish(subject, data);
+  }
+
+  /** Lets time pass in small steps, so that what follows from one step is there before the next. */
+  async run(forMs: number): Promise<void> {
+    for (let passed = 0; passed < forMs; passed += STEP_MS) {
+      await this.timers.advance(Math.min(STEP_MS, forMs - passed));
+      for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async append(ref: AggregateRef, event: CatalogueEvent): Promise<void> {
+    await this.log.append({ ref, events: [event], expected: 'any', ...this.metadata() });
+  }
+
+  handle<State, Command, Event extends NewEvent>(decider: Decider<State, Command, Event>, ref: AggregateRef, command: Command) {
+    return handleCommand(this.log, decider, ref, command, this.metadata());
+  }
+
+  /** An endpoint whose replicas reserve 400 MB each. */
+  async deploy(endpointId: string, scaling: Partial<EndpointDeployedV1['scaling']> = {}, overrides: Partial<EndpointDeployedV1> = {}): Promise<void> {
+    const modelVersionId = `mv_${endpointId}`;
+    const memory = { weightBytes: 400_000_000, kvBytesPerToken: 0, overheadBytes: 0, basis: 'declared' } as const;
+    const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
+    await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
+    await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, memory } });
+    const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
+    await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, {
+      type: 'endpoint.deployed.v1',
+      data: { ...deployed, endpointId, name: endpointId, modelVersionId, ...overrides, scaling: { ...deployed.scaling, ...scaling } },
+    });
+  }
+
+  async retire(endpointId: string): Promise<void> {
+    await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, { type: 'endpoint.retired.v1', data: { endpointId, reason: 'deleted' } });
+  }
+
+  async want(endpointId: string, replicas: number): Promise<void> {
+    await this.append({ context: 'scaling', aggregate: 'endpoint-scale', id: endpointId }, {
+      type: 'wanted-replicas.changed.v1', data: { endpointId, from: 0, to: replicas, rule: 'floor', reason: 'a test wants it', signals: {} },
+    });
+  }
+
+  /** The fleet as the log has it now. */
+  fleet(): FleetState {
+    return this.log.all('EV_FLEET').reduce((state, event) => fleetProjection.apply(state, event), fleetProjection.initialState());
+  }
+
+  living(endpointId?: string): readonly ReplicaState[] {
+    return [...this.fleet().replicas.values()].filter((replica) => isLiving(replica.phase) && (endpointId === undefined || replica.endpointId === endpointId));
+  }
+
+  eventsOf(type: CatalogueEvent['type']) {
+    return (['EV_FLEET', 'EV_SCALING'] as const).flatMap((stream) => this.log.all(stream)).filter((event) => event.type === type);
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.closers.reverse()) await close();
+  }
+
+  private metadata() {
+    const commandId = this.ids.next('cmd');
+    return { commandId, correlationId: commandId, causationId: commandId, source: 'penstock/test', nowMs: this.clock.now() };
+  }
+}
+
+const HEARTBEAT_INTERVAL_MS = 2_000;
+
+/** An agent without engines: starts take no time, and do as `behaviour` says. */
+export class FakeAgent {
+  behaviour: 'works' | 'fails' | 'hangs' = 'works';
+  private readonly stops: (() => void)[] = [];
+  private isAlive = true;
+
+  private constructor(private readonly world: FleetWorld, private readonly node: NodeJoinedV1, private readonly fleet: LiveProjection<FleetState>) {}
+
+  /** A node with one CPU accelerator. It joins at once. */
+  static async join(world: FleetWorld, nodeId: string, memoryBytes: number): Promise<FakeAgent> {
+    const example = nodeJoinedV1.schema.parse(nodeJoinedV1.example);
+    const node = { ...example, nodeId, hostname: nodeId, memoryBytes, accelerators: [{ acceleratorId: `acc_${nodeId}`, type: 'cpu', memoryBytes, device: null }] };
+    const agent = new FakeAgent(world, node, await followProjection(world.log, fleetProjection));
+    await agent.come();
+    return agent;
+  }
+
+  /** Dies without a word. */
+  die(): void {
+    this.isAlive = false;
+    for (const stop of this.stops.splice(0)) stop();
+  }
+
+  /** Starts, or starts again after it died. */
+  async come(): Promise<void> {
+    this.isAlive = true;
+    await this.world.handle(nodeDecider, nodeRef(this.node.nodeId), { kind: 'join', ...this.node });
+    this.beat();
+    this.stops.push(this.world.timers.every(HEARTBEAT_INTERVAL_MS, () => this.beat()));
+    this.stops.push(this.fleet.onChange(() => void this.work()));
+    await this.work();
+  }
+
+  private beat(): void {
+    const { nodeId } = this.node;
+    this.world.publish(`tele.node.${nodeId}`, nodeHeartbeat.parse({ nodeId, sentAtMs: this.world.clock.now(), replicas: [], diskFreeBytes: 1 }));
+  }
+
+  private async work(): Promise<void> {
+    const { nodeId } = this.node;
+    if (this.isAlive && this.fleet.state().nodes.get(nodeId)?.status === 'lost') await this.world.handle(nodeDecider, nodeRef(nodeId), { kind: 'join', ...this.node });
+    for (const replica of [...this.fleet.state().replicas.values()]) {
+      if (this.isAlive && replica.nodeId === nodeId) for (const command of this.next(replica)) await this.world.handle(replicaDecider, replicaRef(replica.replicaId), command);
+    }
+  }
+
+  private next({ phase, replicaId }: ReplicaState): readonly ReplicaCommand[] {
+    if (phase === 'draining') return [{ kind: 'stop', reason: 'drained' }];
+    if (phase !== 'placed' || this.behaviour === 'hangs') return [];
+    if (this.behaviour === 'fails') return [{ kind: 'fail', code: 'engine_exited', reason: 'exit code 1' }];
+    const { url, engine, servedModel, slots, contextTokens, timings } = replicaReadyV1.schema.parse(replicaReadyV1.example);
+    return [{ kind: 'advance', phase: 'loading' }, { kind: 'mark-ready', replicaId, url, engine, servedModel, slots, contextTokens, timings }];
+  }
+}
+
+/** Bytes by which any accelerator of a node that is up holds more than it has: 0 unless memory was given away twice. */
+export function overcommittedBytes(fleet: FleetState): number {
+  let over = 0;
+  for (const node of fleet.nodes.values()) {
+    for (const accelerator of node.accelerators) {
+      const held = [...fleet.replicas.values()]
+        .filter((replica) => isLiving(replica.phase) && replica.nodeId === node.nodeId && replica.acceleratorIds.includes(accelerator.acceleratorId))
+        .reduce((sum, replica) => sum + replica.reservedBytes / replica.acceleratorIds.length, 0);
+      over += Math.max(0, held - accelerator.memoryBytes);
+    }
+  }
+  return over;
+}
+

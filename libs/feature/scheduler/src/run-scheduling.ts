@@ -1,0 +1,44 @@
+import { catalogProjection } from '@penstock/domain-catalog';
+import { fleetProjection, type FleetState } from '@penstock/domain-lifecycle';
+import { scalingProjection } from '@penstock/domain-scaling';
+import { ReconcileLoop } from '@penstock/feature-shell';
+import type { LiveProjection } from '@penstock/kernel';
+import type { SchedulerConfig } from './config.js';
+import { FleetReconciler } from './fleet-reconciler.js';
+import { FleetWriter } from './fleet-writer.js';
+import { NodeWatch } from './node-watch.js';
+import { PeerWatch } from './peer-watch.js';
+import type { SchedulerPorts } from './ports.js';
+
+export interface RunningScheduling {
+  readonly fleet: LiveProjection<FleetState>;
+  /** Makes no new decision from here on; waits for the one under way. */
+  stopDeciding(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Everything of the scheduler except its servers: follows, watches, reconciles. */
+export async function runScheduling(config: SchedulerConfig, ports: SchedulerPorts): Promise<RunningScheduling> {
+  const logger = ports.logger.child({ service: 'scheduler' });
+  const fleet = await ports.follow(fleetProjection);
+  const catalog = await ports.follow(catalogProjection);
+  const scaling = await ports.follow(scalingProjection);
+  const nodes = new NodeWatch(ports.clock, ports.signals);
+  const peers = new PeerWatch(ports.ids.next('inst'), ports.clock, ports.signals);
+  const writer = new FleetWriter(ports.log, fleet, ports.clock, ports.ids);
+  const reconciler = new FleetReconciler({ config, fleet, catalog, scaling, writer, nodes, peers, clock: ports.clock, ids: ports.ids, logger });
+  const loop = new ReconcileLoop({ timers: ports.timers, logger, intervalMs: config.RECONCILE_INTERVAL_MS, reconcile: reconciler.reconcile });
+  await nodes.start();
+  await peers.start();
+  const stops = [fleet, catalog, scaling].map((projection) => projection.onChange(loop.trigger));
+  loop.start();
+  return {
+    fleet,
+    stopDeciding: () => loop.close(),
+    close: async () => {
+      for (const stop of stops) stop();
+      await loop.close();
+      await Promise.all([nodes.close(), peers.close(), fleet.close(), catalog.close(), scaling.close()]);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { HealthProbe } from './ports.js';
+
+export interface HealthSource {
+  readonly name: string;
+  readonly metrics: Registry;
+  readonly probes: readonly HealthProbe[];
+  readonly isDraining: () => boolean;
+}
+
+/** A probe that hangs counts as failed after this long. */
+const PROBE_TIMEOUT_MS = 1_000;
+
+/** `/livez` says that the process runs, `/readyz` that it can work (with what is missing), `/metrics` is Prometheus text. */
+export function registerHealthRoutes(instance: FastifyInstance, source: HealthSource): void {
+  instance.get('/livez', (_request, reply) => reply.send({ status: 'ok', service: source.name }));
+  const readiness = async (): Promise<{ ready: boolean; checks: Record<string, string> }> => {
+    const checks: Record<string, string> = {};
+    await Promise.all(source.probes.map(async (probe) => {
+      checks[probe.name] = (await bounded(probe)) ?? 'ok';
+    }));
+    if (source.isDraining()) checks['drain'] = 'the service is stopping';
+    return { ready: Object.values(checks).every((result) => result === 'ok'), checks };
+  };
+  const answer = async () => {
+    const { ready, checks } = await readiness();
+    return { code: ready ? 200 : 503, body: { status: ready ? 'ok' : 'unavailable', service: source.name, checks } };
+  };
+  instance.get('/readyz', async (_request, reply) => {
+    const { code, body } = await answer();
+    return reply.code(code).send(body);
+  });
+  instance.get('/health', async (_request, reply) => {
+    const { code, body } = await answer();
+    return reply.code(code).send(body);
+  });
+  instance.get('/metrics', async (_request, reply) => reply.type(source.metrics.contentType).send(await source.metrics.metrics()));
+}
+
+async function bounded(probe: HealthProbe): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve('no answer within a second'), PROBE_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([probe.check(), limit]);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,78 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import type { DynamicModule, Type } from '@nestjs/common';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { ServiceConfig } from './config.js';
+import { registerHealthRoutes } from './health-routes.js';
+import { NestLogger } from './nest-logger.js';
+import type { ServicePorts } from './ports.js';
+
+export interface ServiceDefinition {
+  /** As in `registry`; names logs, metrics and the queue group. */
+  readonly name: string;
+  readonly module: Type | DynamicModule;
+  readonly metrics: Registry;
+  /** Adds routes or hooks to the HTTP server before it starts. */
+  readonly configureHttp?: (instance: FastifyInstance, app: NestFastifyApplication) => void | Promise<void>;
+  readonly fastifyOptions?: FastifyServerOptions;
+  /** Runs after the service stopped taking work and before its connections close. */
+  readonly onDrain?: () => Promise<void>;
+  /** Ends projections, timers and pools. */
+  readonly onClose?: () => Promise<void>;
+}
+
+export interface RunningService {
+  readonly name: string;
+  /** Base URL of its HTTP server: health, metrics and, for the gateway, the API. */
+  readonly url: string;
+  /** Stops taking work, waits for what is in flight (at most the drain time-out), closes. Safe to call twice. */
+  close(): Promise<void>;
+}
+
+/** A registry with the process metrics, named after the service. */
+export function createMetrics(service: string): Registry {
+  const registry = new Registry();
+  registry.setDefaultLabels({ service });
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** Starts one service as a Nest application: HTTP for health and metrics, request/reply for commands, consumers for events. */
+export async function startService(definition: ServiceDefinition, config: ServiceConfig, ports: ServicePorts): Promise<RunningService> {
+  const state = { draining: false };
+  const logger = ports.logger.child({ service: definition.name });
+  const adapter = new FastifyAdapter({ forceCloseConnections: 'idle', ...definition.fastifyOptions } as FastifyServerOptions);
+  const app = await NestFactory.create<NestFastifyApplication>(definition.module, adapter, { logger: new NestLogger(logger), bodyParser: false, abortOnError: false });
+  const instance = adapter.getInstance() as unknown as FastifyInstance;
+  registerHealthRoutes(instance, { name: definition.name, metrics: definition.metrics, probes: ports.probes ?? [], isDraining: () => state.draining });
+  await definition.configureHttp?.(instance, app);
+  for (const options of [ports.commandTransport, ...(ports.eventTransports ?? [])]) {
+    if (options !== undefined) app.connectMicroservice(options, { inheritAppConfig: false });
+  }
+  await app.startAllMicroservices();
+  await app.listen(config.HTTP_PORT, config.HTTP_HOST);
+  const url = (await app.getUrl()).replace('[::1]', '127.0.0.1');
+  logger.info({ url }, 'service started');
+
+  let closing: Promise<void> | undefined;
+  const shutDown = async (): Promise<void> => {
+    state.draining = true;
+    await within(config.DRAIN_TIMEOUT_MS, definition.onDrain?.());
+    await within(config.DRAIN_TIMEOUT_MS, app.close());
+    await definition.onClose?.();
+    logger.info({}, 'service stopped');
+  };
+  return { name: definition.name, url, close: () => (closing ??= shutDown()) };
+}
+
+/** Waits for `work`, but never longer than `limitMs`: a drain that hangs must not keep a process alive. */
+async function within(limitMs: number, work: Promise<unknown> | undefined): Promise<void> {
+  if (work === undefined) return;
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work.then(() => undefined), limit]).finally(() => clearTimeout(timer));
+}

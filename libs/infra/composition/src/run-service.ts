@@ -1,0 +1,48 @@
+import type { RunningService } from '@penstock/feature-shell';
+import { startTracing } from '@penstock/infra-telemetry';
+import { z } from 'zod';
+import { readSettings, type Environment } from './settings.js';
+
+const tracingConfig = z.object({
+  /** Base URL of an OTLP/HTTP collector; trace ids still travel without one. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional(),
+  /** Share of new traces that are kept, 0 to 1. */
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).optional(),
+});
+
+/** Starts tracing for this process. */
+export function startProcessTracing(serviceName: string, environment: Environment): { stop(): Promise<void> } {
+  const config = readSettings(tracingConfig, environment);
+  return startTracing({ serviceName, otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: config.OTEL_TRACES_SAMPLER_ARG });
+}
+
+/** The signal that asked this process to stop; a second one ends it at once. */
+export function stopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (asked) process.exit(130);
+        asked = true;
+        resolve(signal);
+      });
+    }
+  });
+}
+
+/** The whole life of a process that runs one service: start, wait for a signal, drain. */
+export async function runService(name: string, compose: (environment: Environment) => Promise<RunningService>): Promise<void> {
+  try {
+    const tracing = startProcessTracing(`penstock-${name}`, process.env);
+    const stopping = stopSignal();
+    const service = await compose(process.env);
+    process.stdout.write(`${JSON.stringify({ service: name, url: service.url, pid: process.pid })}\n`);
+    await stopping;
+    await service.close();
+    await tracing.stop();
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${name} cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(1);
+  }
+}

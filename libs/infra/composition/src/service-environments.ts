@@ -1,0 +1,64 @@
+import type { ObjectStoreSettings } from '@penstock/infra-runtimes';
+import type { Environment } from './settings.js';
+
+export const serviceNames = ['registry', 'scheduler', 'autoscaler', 'router', 'metering', 'gateway', 'batch', 'agent'] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+/** One machine's installation, from which the settings of every service follow. */
+export interface InstallationSettings {
+  readonly natsUrl: string;
+  readonly databaseUrl: string;
+  readonly clickhouseUrl: string;
+  readonly objects: ObjectStoreSettings;
+  readonly dataDir: string;
+  readonly logFile: string | undefined;
+  readonly gatewayHost: string;
+  readonly gatewayPort: number;
+  readonly adminKey: string;
+  readonly keyPepper: string;
+  readonly internalToken: string;
+  /** What the operator set, which wins over nothing here: tracing, log level, hub, cache. */
+  readonly passed: Environment;
+}
+
+/** Settings that reach every service when the operator sets them. */
+const PASSED = ['LOG_LEVEL', 'DRAIN_TIMEOUT_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_TRACES_SAMPLER_ARG', 'HF_ENDPOINT', 'HF_TOKEN', 'ARTIFACT_CACHE_DIR', 'PENSTOCK_CACHE', 'HOME', 'PATH', 'ENGINE_SIM_LEDGER', 'NATS_CA', 'NATS_REPLICAS', 'PYTHON'] as const;
+
+/** The environment of each service of one installation: each gets what it needs and no secret beyond. */
+export function serviceEnvironments(settings: InstallationSettings): Readonly<Record<ServiceName, Environment>> {
+  const passed = Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]]));
+  const common = { ...passed, NATS_URL: settings.natsUrl, LOG_FILE: settings.logFile };
+  const database = { DATABASE_URL: settings.databaseUrl };
+  const objects = objectSettings(settings.objects);
+  return {
+    registry: { ...common, ...database },
+    scheduler: { ...common, ...database },
+    autoscaler: { ...common, ...database },
+    router: common,
+    metering: { ...common, ...database, CLICKHOUSE_URL: settings.clickhouseUrl },
+    gateway: {
+      ...common,
+      ...objects,
+      HTTP_HOST: settings.gatewayHost,
+      HTTP_PORT: String(settings.gatewayPort),
+      DATA_DIR: `${settings.dataDir}/gateway`,
+      ADMIN_KEY: settings.adminKey,
+      KEY_PEPPER: settings.keyPepper,
+      INTERNAL_TOKEN: settings.internalToken,
+    },
+    batch: { ...common, ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
+    agent: { ...common, AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+  };
+}
+
+function objectSettings(objects: ObjectStoreSettings): Environment {
+  if (objects.kind === 'filesystem') return { OBJECTS_DIR: objects.root };
+  return {
+    S3_ENDPOINT: objects.endpoint,
+    S3_REGION: objects.region,
+    S3_BUCKET: objects.bucket,
+    S3_ACCESS_KEY_ID: objects.accessKeyId,
+    S3_SECRET_ACCESS_KEY: objects.secretAccessKey,
+    S3_FORCE_PATH_STYLE: String(objects.forcePathStyle),
+  };
+}

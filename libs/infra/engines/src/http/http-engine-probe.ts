@@ -1,0 +1,48 @@
+import { readTelemetry, type EngineProbe, type EngineTarget, type EngineTelemetry, type ProbeResult } from '@penstock/domain-serving';
+import { z } from 'zod';
+import { engineRequest, type EngineReply } from './engine-http.js';
+import { parsePrometheusText } from './prometheus-text.js';
+
+const answer = z.looseObject({
+  choices: z.array(z.looseObject({ finish_reason: z.string() })).min(1),
+  usage: z.looseObject({ completion_tokens: z.int().min(1) }),
+});
+
+/** Looks at engines over their HTTP surface. */
+export class HttpEngineProbe implements EngineProbe {
+  async generate(target: EngineTarget, timeoutMs: number): Promise<ProbeResult> {
+    const startedMs = performance.now();
+    try {
+      const common = { model: target.servedModel, max_tokens: 1, temperature: 0 };
+      let reply = await engineRequest(`${target.url}/v1/chat/completions`, timeoutMs, { ...common, messages: [{ role: 'user', content: 'Hi' }] });
+      // A base model may have no chat template.
+      if (reply.status === 400 || reply.status === 404) reply = await engineRequest(`${target.url}/v1/completions`, timeoutMs, { ...common, prompt: 'Hi' });
+      return readAnswer(reply, performance.now() - startedMs);
+    } catch (error) {
+      return { kind: 'failed', reason: `the engine did not answer a one-token generation: ${(error as Error).message}` };
+    }
+  }
+
+  async telemetry(target: EngineTarget, timeoutMs: number): Promise<EngineTelemetry | undefined> {
+    try {
+      const { status, text } = await engineRequest(`${target.url}/metrics`, timeoutMs);
+      return status === 200 ? readTelemetry(target.kind, parsePrometheusText(text)) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+function readAnswer(reply: EngineReply, ms: number): ProbeResult {
+  const parsed = reply.status === 200 ? answer.safeParse(parseJson(reply.text)) : undefined;
+  if (parsed?.success === true) return { kind: 'answered', ms, completionTokens: parsed.data.usage.completion_tokens };
+  return { kind: 'failed', reason: `the engine answered a one-token generation with status ${reply.status} and no finished choice` };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,33 @@
+import { describe, expect, test } from '@jest/globals';
+import { readTelemetry } from '@penstock/domain-serving';
+import { parsePrometheusText } from './prometheus-text.js';
+
+const vllm = `# HELP vllm:num_requests_running Number of requests
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a b"} 2.0
+vllm:num_requests_running{engine="1",model_name="a b"} 1.0
+vllm:num_requests_waiting{engine="0"} 4.0
+vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 3.0
+vllm:kv_cache_usage_perc{engine="0"} 0.25
+vllm:prompt_tokens_total{engine="0"} 1.2e+03
+vllm:generation_tokens_total{engine="0"} 34.0 1795970952000
+not a sample
+`;
+
+describe('an engine\'s load out of its metrics', () => {
+  test('vLLM: exact names, summed over labels', () => {
+    expect(readTelemetry('vllm', parsePrometheusText(vllm))).toEqual({ running: 3, waiting: 4, kvCacheUsage: 0.25, promptTokensTotal: 1_200, completionTokensTotal: 34 });
+  });
+
+  test('an older name of the cache gauge counts where the new one is absent', () => {
+    const older = vllm.replace('vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc');
+    expect(readTelemetry('vllm', parsePrometheusText(older))?.kvCacheUsage).toBe(0.25);
+  });
+
+  test('llama.cpp has no cache gauge, and absent is not zero', () => {
+    const text = 'llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\nllamacpp:prompt_tokens_total 37\nllamacpp:tokens_predicted_total 36\n';
+    expect(readTelemetry('llama.cpp', parsePrometheusText(text))).toEqual({ running: 1, waiting: 0, kvCacheUsage: null, promptTokensTotal: 37, completionTokensTotal: 36 });
+    expect(readTelemetry('llama.cpp', parsePrometheusText(text.replace('requests_deferred', 'other')))).toBeUndefined();
+    expect(readTelemetry('llama.cpp', parsePrometheusText('llamacpp:requests_processing NaN'))).toBeUndefined();
+  });
+});

@@ -1,0 +1,65 @@
+import { EntitySchema } from '@mikro-orm/postgresql';
+import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { foldTable } from '../projection/table-projection.js';
+import { instantColumn, keyText, wholeNumber } from '../table-columns.js';
+
+export interface UsageLedgerRow extends Omit<UsageRecordedV1, 'startedAt'> {
+  readonly startedAt: Date;
+  readonly recordedAt: Date;
+  readonly eventId: string;
+  readonly sequence: number;
+}
+
+const text = { type: 'text' } as const;
+const nullableText = { type: 'text', nullable: true } as const;
+const count = wholeNumber;
+const fraction = { type: 'double' } as const;
+
+/** The money's source: one row for each request, for ever, whatever is delivered twice. */
+export const usageLedgerTable = new EntitySchema<UsageLedgerRow>({
+  name: 'UsageLedgerRow',
+  tableName: 'usage_ledger',
+  schema: '*',
+  properties: {
+    requestId: { ...text, ...keyText, primary: true },
+    organisationId: text,
+    projectId: text,
+    keyId: text,
+    endpointId: text,
+    modelName: text,
+    modelVersionId: text,
+    replicaId: nullableText,
+    batchId: nullableText,
+    operation: text,
+    stream: { type: 'boolean' },
+    status: text,
+    finishReason: nullableText,
+    httpStatus: { type: 'integer' },
+    errorCode: nullableText,
+    promptTokens: count,
+    cachedTokens: count,
+    completionTokens: count,
+    reasoningTokens: count,
+    tokensEstimated: { type: 'boolean' },
+    startedAt: { type: 'datetime', ...instantColumn },
+    queueMs: fraction,
+    ttftMs: { ...fraction, nullable: true },
+    durationMs: fraction,
+    engineMs: fraction,
+    recordedAt: { type: 'datetime', ...instantColumn },
+    eventId: text,
+    sequence: count,
+  },
+  indexes: [{ name: 'usage_ledger_by_organisation', properties: ['organisationId', 'startedAt'] }],
+});
+
+export const usageLedgerFold = foldTable<UsageLedgerRow>({
+  table: usageLedgerTable,
+  key: 'requestId',
+  keyOf: (event) => (event.type === 'usage.recorded.v1' ? event.data.requestId : undefined),
+  fold(row, event) {
+    // The first record of a request counts; a later one with the same id is the same request told again.
+    if (event.type !== 'usage.recorded.v1' || row !== undefined) return row;
+    return { ...event.data, startedAt: new Date(event.data.startedAt), recordedAt: new Date(event.time), eventId: event.id, sequence: event.sequence };
+  },
+});

@@ -1,0 +1,65 @@
+import type { EntityManager, EntitySchema } from '@mikro-orm/postgresql';
+import type { CatalogueEvent, StreamName } from '@penstock/contract-events';
+import { assert, type RecordedEvent } from '@penstock/kernel';
+
+/** An event as a projection gets it: switch on `type` and `data` is typed. */
+export type ProjectedEvent = RecordedEvent & CatalogueEvent;
+
+/** Columns by property name. Times are `Date`, whole numbers beyond 32 bits `number`, documents plain JSON. */
+export type TableRow = Readonly<Record<string, unknown>>;
+
+/**
+ * How one table follows from events: each event touches at most one row, and the new row depends on nothing but the
+ * old row and the event. So a batch costs one read and one write, and a rebuild gives the same bytes.
+ */
+export interface TableFold {
+  readonly table: EntitySchema<TableRow>;
+  /** Property of the primary key, a text. */
+  readonly key: string;
+  /** Key of the row that the event touches; undefined when it is none of this table's. */
+  keyOf(event: ProjectedEvent): string | undefined;
+  /** Pure. The same object means no change, undefined that there is no such row. What it throws makes the event poison. */
+  fold(row: TableRow | undefined, event: ProjectedEvent): TableRow | undefined;
+}
+
+/** PostgreSQL schemas, one for each owning service. */
+export type OwnerSchema = 'registry' | 'fleet' | 'scaling' | 'batch' | 'metering';
+
+/** A view in the database, kept by a projector. */
+export interface TableProjection {
+  readonly name: string;
+  /** A higher version is built anew from the first event, beside the old one, and then takes its place. */
+  readonly version: number;
+  readonly schema: OwnerSchema;
+  readonly streams: readonly StreamName[];
+  readonly tables: readonly TableFold[];
+}
+
+export interface TableFoldDefinition<Row extends object> {
+  readonly table: EntitySchema<Row>;
+  readonly key: keyof Row & string;
+  keyOf(event: ProjectedEvent): string | undefined;
+  fold(row: Row | undefined, event: ProjectedEvent): Row | undefined;
+}
+
+/** Gives a fold with its own type of row to a projection, which treats all rows alike. */
+export function foldTable<Row extends object>(definition: TableFoldDefinition<Row>): TableFold {
+  return definition as unknown as TableFold;
+}
+
+/** The name of the table without its schema. */
+export function tableNameOf(fold: TableFold): string {
+  return fold.table.meta.tableName;
+}
+
+/** The column of the primary key, as the connection's naming has it. */
+export function keyColumnOf(manager: EntityManager, fold: TableFold): string {
+  const column = manager.getMetadata(fold.table).properties[fold.key]?.fieldNames[0];
+  assert(column !== undefined, `table ${tableNameOf(fold)} has no column for its key ${fold.key}`);
+  return column;
+}
+
+/** Where a projection is built beside the live one. */
+export function shadowSchemaOf(projection: TableProjection): string {
+  return `${projection.schema}_shadow`;
+}

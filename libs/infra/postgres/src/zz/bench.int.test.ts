@@ -1,0 +1,25 @@
+import { test } from '@jest/globals';
+import { usageRecordedV1 } from '@penstock/contract-events';
+import { startTestServers } from '@penstock/infra-runtimes';
+import { silentLogger } from '@penstock/kernel';
+import { MemoryEventLog } from '@penstock/testing-kit';
+import { connectPostgres, meteringTableProjection, PostgresProjector, registryTableProjection } from '../index.js';
+void registryTableProjection;
+test('bench', async () => {
+  const servers = await startTestServers(['postgres']);
+  const connection = await connectPostgres(servers.databaseUrl, { logger: silentLogger });
+  const log = new MemoryEventLog();
+  const all = log.all('EV_USAGE');
+  for (let i = 0; i < 100_000; i += 1) all.push({ id: `e.${i}`, type: 'usage.recorded.v1', data: { ...usageRecordedV1.example, requestId: `req_${i}` }, source: 's', time: new Date(i * 10).toISOString(), correlationId: 'c', causationId: 'c', ref: { context: 'usage', aggregate: 'org_01', id: 'ep' }, stream: 'EV_USAGE', sequence: i + 1 });
+  const t0 = performance.now();
+  const projector = PostgresProjector.start({ connection, log, projection: meteringTableProjection, logger: silentLogger });
+  await projector.waitFor('EV_USAGE', 100_000, 200_000);
+  const t1 = performance.now();
+  const v = await projector.verify();
+  const t2 = performance.now();
+  console.log(JSON.stringify({ live: 1e8 / (t1 - t0), verify: 1e8 / (t2 - t1), identical: v.identical, rows: v.rows }));
+  const t3 = performance.now();
+  for (let k = 0; k < 1; k += 1) await connection.query((m) => m.execute('select 1'));
+  console.log(performance.now() - t3);
+  await projector.close(); await connection.close(); await servers.close();
+}, 300_000);

@@ -1,0 +1,17 @@
+export * from './cache-dir.js';
+export * from './ensure-runtime.js';
+export type { InstallPhase, InstallProgress, OnInstallProgress } from './install/install-context.js';
+export * from './instance/embedded-settings.js';
+export * from './instance/instance-secrets.js';
+export { InstanceState, type ChildRecord } from './instance/instance-state.js';
+export * from './instance/open-instance.js';
+export * from './instance/start-embedded.js';
+export type { OnServerEvent, ServerEvent } from './instance/supervised-server.js';
+export * from './manifest.js';
+export { ServerStartError, startChildServer, type ExitStatus, type RunningServer, type ServerCommand } from './process/child-server.js';
+export { findFreePort, isPortFree } from './process/free-port.js';
+export * from './servers/clickhouse-server.js';
+export * from './servers/nats-server.js';
+export * from './servers/postgres-server.js';
+export * from './servers/seaweedfs-server.js';
+export * from './start-test-servers.js';

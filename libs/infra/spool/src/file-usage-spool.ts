@@ -1,0 +1,234 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { UsageOutboxFullError, type OpenUsage, type OutboxStats, type UsageDraft, type UsageOutbox, type UsageProgress } from '@penstock/domain-usage';
+import type { EventLog, Logger } from '@penstock/kernel';
+import { AppendFile } from './append-file.js';
+import { lockFolder } from './folder-lock.js';
+import { ProgressFile } from './progress-file.js';
+import { recoverSpool, spoolFileName } from './recover-spool.js';
+import { encodeLine } from './spool-line.js';
+import { UsagePublisher } from './usage-publisher.js';
+
+/** About 200,000 requests while the event log is away. */
+export const SPOOL_BYTES_MAX = 256 * 1_024 * 1_024;
+/** A new file begins after this much, so that space comes back in pieces. */
+const SEGMENT_BYTES_MAX = 4 * 1_024 * 1_024;
+/** Progress and confirmations are written down together this often. */
+const FLUSH_INTERVAL_MS = 100;
+
+export interface SpoolOptions {
+  /** A folder of this gateway alone. */
+  readonly folder: string;
+  readonly log: EventLog;
+  readonly logger: Logger;
+  /** CloudEvents source of the records. */
+  readonly source?: string | undefined;
+  readonly bytesMax?: number | undefined;
+  readonly now?: (() => number) | undefined;
+}
+
+interface Segment {
+  readonly file: AppendFile;
+  /** Settled records in it that the event log has not confirmed. */
+  unconfirmed: number;
+  /** What it held when it became the active one. */
+  carriedBytes: number;
+  /** True once the requests that were open at its end are safe in the next file. */
+  isCarriedOver: boolean;
+}
+
+/**
+ * Usage in append-only files until the event log has it. A request's line is in the kernel before the engine hears of it,
+ * its end is forced to disk together with those that end at the same time, and files go once everything in them is confirmed.
+ */
+export class FileUsageSpool implements UsageOutbox {
+  private readonly opened = new Map<string, UsageDraft>();
+  private readonly segmentOf = new Map<string, Segment>();
+  private readonly sealed: Segment[] = [];
+  private active: Segment;
+  private readonly progressFile: ProgressFile;
+  private readonly publisher: UsagePublisher;
+  private acknowledged: string[] = [];
+  private syncWaiters: { resolve: () => void; reject: (error: unknown) => void }[] = [];
+  private readonly unsynced = new Set<AppendFile>();
+  private isSyncing = false;
+  private flushTimer: NodeJS.Timeout | undefined;
+
+  private constructor(private readonly options: SpoolOptions, private readonly unlock: () => void, private nextNumber: number) {
+    this.active = this.newSegment();
+    this.progressFile = new ProgressFile((number) => join(options.folder, spoolFileName('progress', number)), nextNumber);
+    this.publisher = new UsagePublisher(options.log, options.logger, options.source ?? 'penstock/gateway', (record) => this.confirm(record));
+  }
+
+  /**
+   * Takes over the folder, settles what a dead process left open, and starts publishing. Throws `FolderLockedError` when
+   * a living process uses the folder.
+   */
+  static async open(options: SpoolOptions): Promise<FileUsageSpool> {
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    const unlock = lockFolder(options.folder);
+    const recovered = recoverSpool(options.folder, options.now?.() ?? Date.now());
+    const spool = new FileUsageSpool(options, unlock, recovered.nextNumber);
+    const settled = recovered.records.map((record) => spool.writeSettled(record));
+    await spool.sync();
+    for (const path of recovered.paths) rmSync(path, { force: true });
+    for (const publish of settled) publish();
+    if (recovered.records.length > 0 || recovered.damaged > 0) {
+      options.logger.info({ records: recovered.records.length, interrupted: recovered.interrupted, damagedLines: recovered.damaged }, 'usage of an earlier process recovered');
+    }
+    return spool;
+  }
+
+  open(draft: UsageDraft): OpenUsage {
+    const { bytes, bytesMax } = this.stats();
+    if (bytes >= bytesMax) throw new UsageOutboxFullError(`${bytes} bytes wait for the event log, the limit is ${bytesMax}`);
+    try {
+      this.append(encodeLine({ t: 'open', draft }));
+    } catch (error) {
+      throw new UsageOutboxFullError('the disk of the usage spool takes no more', { cause: error });
+    }
+    this.opened.set(draft.requestId, draft);
+    return { progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record) };
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    this.flush();
+    await this.sync();
+    await this.publisher.idle(timeoutMs);
+    this.flush();
+  }
+
+  stats(): OutboxStats {
+    const bytes = this.sealed.reduce((sum, segment) => sum + segment.file.bytes, this.active.file.bytes + this.progressFile.bytes);
+    return { openRequests: this.opened.size, unpublished: this.publisher.unpublished, bytes, bytesMax: this.options.bytesMax ?? SPOOL_BYTES_MAX };
+  }
+
+  /** Stops publishing and lets go of the folder. What is not confirmed is published by whoever opens the folder next. */
+  async close(): Promise<void> {
+    this.publisher.stop();
+    clearTimeout(this.flushTimer);
+    this.flush();
+    await this.sync();
+    const isEmpty = this.opened.size === 0 && this.segmentOf.size === 0;
+    for (const { file } of [...this.sealed, this.active]) isEmpty ? file.remove() : file.close();
+    this.progressFile.close(isEmpty);
+    this.unlock();
+  }
+
+  private async settle(record: UsageRecordedV1): Promise<void> {
+    if (!this.opened.has(record.requestId)) return;
+    const publish = this.writeSettled(record);
+    publish();
+    await this.sync();
+  }
+
+  /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
+  private writeSettled(record: UsageRecordedV1): () => void {
+    this.opened.delete(record.requestId);
+    this.progressFile.forget(record.requestId);
+    try {
+      this.append(encodeLine({ t: 'settle', record }));
+    } catch (error) {
+      // The record still goes out from memory; only a crash before the event log has it would make it an interrupted one.
+      this.options.logger.error({ err: error, requestId: record.requestId }, 'usage could not be written to the spool');
+    }
+    this.segmentOf.set(record.requestId, this.active);
+    this.active.unconfirmed += 1;
+    return () => this.publisher.add(record);
+  }
+
+  private confirm(record: UsageRecordedV1): void {
+    const segment = this.segmentOf.get(record.requestId);
+    this.segmentOf.delete(record.requestId);
+    if (segment !== undefined) segment.unconfirmed -= 1;
+    this.acknowledged.push(record.requestId);
+    this.scheduleFlush();
+    this.removeConfirmed();
+  }
+
+  private noteProgress(requestId: string, progress: UsageProgress): void {
+    if (!this.opened.has(requestId)) return;
+    this.progressFile.note(requestId, progress);
+    this.scheduleFlush();
+  }
+
+  private scheduleFlush(): void {
+    this.flushTimer ??= setTimeout(() => this.flush(), FLUSH_INTERVAL_MS).unref();
+  }
+
+  private flush(): void {
+    clearTimeout(this.flushTimer);
+    this.flushTimer = undefined;
+    const ids = this.acknowledged;
+    this.acknowledged = [];
+    try {
+      this.progressFile.flush();
+      if (ids.length > 0) this.append(encodeLine({ t: 'ack', ids }));
+    } catch (error) {
+      // Both only save work after a crash: without them a little more is sent again, or a little less is known.
+      this.options.logger.warn({ err: error }, 'progress of usage could not be written to the spool');
+    }
+  }
+
+  private append(text: string): void {
+    if (this.active.file.bytes - this.active.carriedBytes > SEGMENT_BYTES_MAX) this.rotate();
+    this.active.file.append(text);
+    this.unsynced.add(this.active.file);
+  }
+
+  /** Starts a new file with the requests that are still open, so that the old one waits for confirmations alone. */
+  private rotate(): void {
+    const next = this.newSegment();
+    let carried = '';
+    for (const draft of this.opened.values()) carried += encodeLine({ t: 'open', draft });
+    if (carried !== '') next.file.append(carried);
+    next.carriedBytes = next.file.bytes;
+    this.unsynced.add(next.file);
+    const full = this.active;
+    this.sealed.push(full);
+    this.active = next;
+    const carriedOver = (): void => {
+      full.isCarriedOver = true;
+      this.removeConfirmed();
+    };
+    this.sync().then(carriedOver, (error: unknown) => this.options.logger.error({ err: error }, 'the usage spool could not be forced to disk'));
+  }
+
+  /** Oldest first and none before its elders: a confirmation must not go before what it confirms. */
+  private removeConfirmed(): void {
+    while (this.sealed[0]?.unconfirmed === 0 && this.sealed[0].isCarriedOver) this.sealed.shift()?.file.remove();
+  }
+
+  private newSegment(): Segment {
+    const file = new AppendFile(join(this.options.folder, spoolFileName('segment', this.nextNumber)));
+    this.nextNumber += 1;
+    return { file, unconfirmed: 0, carriedBytes: 0, isCarriedOver: false };
+  }
+
+  /** Everything appended before the call is on disk when it resolves; calls that come meanwhile share the next pass. */
+  private sync(): Promise<void> {
+    if (this.unsynced.size === 0 && !this.isSyncing) return Promise.resolve();
+    const done = new Promise<void>((resolve, reject) => this.syncWaiters.push({ resolve, reject }));
+    if (!this.isSyncing) void this.runSync();
+    return done;
+  }
+
+  private async runSync(): Promise<void> {
+    this.isSyncing = true;
+    while (this.syncWaiters.length > 0) {
+      const waiters = this.syncWaiters;
+      this.syncWaiters = [];
+      const files = [...this.unsynced];
+      this.unsynced.clear();
+      try {
+        await Promise.all(files.map((file) => file.sync()));
+        for (const waiter of waiters) waiter.resolve();
+      } catch (error) {
+        for (const file of files) this.unsynced.add(file);
+        for (const waiter of waiters) waiter.reject(error);
+      }
+    }
+    this.isSyncing = false;
+  }
+}

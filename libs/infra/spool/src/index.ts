@@ -1,0 +1,3 @@
+export * from './file-usage-spool.js';
+export * from './folder-lock.js';
+export * from './hmac-key-minter.js';

@@ -1,0 +1,2 @@
+export * from './event-log-suite.js';
+export * from './object-store-suite.js';
