@@ -16,7 +16,7 @@ export class ServiceProcess {
   constructor(
     readonly name: string,
     private readonly root: string,
-    private readonly environment: Readonly<Record<string, string>>,
+    private environment: Readonly<Record<string, string>>,
     readonly port: number,
     private readonly logFile: string,
   ) {}
@@ -27,6 +27,11 @@ export class ServiceProcess {
 
   get pid(): number | undefined {
     return this.child?.pid;
+  }
+
+  /** From the next start on. */
+  withSetting(name: string, value: string): void {
+    this.environment = { ...this.environment, [name]: value };
   }
 
   /** Resolves once the service says that it is ready. */

@@ -30,9 +30,9 @@ describe('comparing usage with the engine', () => {
   test('a torn last line is no entry, and attempts of one request add up', () => {
     const folder = mkdtempSync(join(tmpdir(), 'penstock-ledger-'));
     const file = join(folder, 'ledger.jsonl');
-    const end = (produced: number): string => JSON.stringify({ event: 'end', requestId: 'a', promptTokens: 10, producedTokens: produced, deliveredTokens: produced, finished: 'stop' });
-    writeFileSync(file, `${JSON.stringify({ event: 'start', requestId: 'a', promptTokens: 10 })}\n${end(2)}\n${end(3)}\n{"event":"st`);
-    expect(readTruth(file)).toEqual(new Map([['a', { produced: 5, delivered: 5, promptTokens: 10, endings: ['stop', 'stop'] }]]));
+    const end = (produced: number): string => JSON.stringify({ event: 'end', requestId: 'req_a', promptTokens: 10, producedTokens: produced, deliveredTokens: produced, finished: 'stop' });
+    writeFileSync(file, `${JSON.stringify({ event: 'start', requestId: 'req_a', promptTokens: 10 })}\n${end(2)}\n${end(3)}\n{"event":"st`);
+    expect(readTruth(file)).toEqual(new Map([['req_a', { produced: 5, delivered: 5, promptTokens: 10, endings: ['stop', 'stop'] }]]));
     rmSync(folder, { recursive: true });
   });
 });

@@ -10,6 +10,9 @@ export interface EngineTruth {
   readonly endings: string[];
 }
 
+/** Every request of a customer has an id of the gateway's. */
+const CUSTOMER_PREFIX = 'req_';
+
 /** Reads the engine's truth ledger. A torn last line, left by a kill, is no entry. */
 export function readTruth(path: string): Map<string, EngineTruth> {
   const truth = new Map<string, EngineTruth>();
@@ -21,6 +24,8 @@ export function readTruth(path: string): Map<string, EngineTruth> {
     } catch {
       continue;
     }
+    // The agent's own warm-ups and probes are the house's tokens, not a customer's.
+    if (!entry.requestId.startsWith(CUSTOMER_PREFIX)) continue;
     const known = truth.get(entry.requestId) ?? { produced: 0, delivered: 0, promptTokens: entry.promptTokens, endings: [] };
     if (entry.event === 'end') {
       known.produced += entry.producedTokens ?? 0;

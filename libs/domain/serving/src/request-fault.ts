@@ -56,13 +56,13 @@ type Fault = (code: string, message: string) => ApiFault;
 function tooSmall(issue: Extract<Issue, { code: 'too_small' }>, name: string, value: unknown, fault: Fault): ApiFault {
   if (issue.origin === 'array') return fault('empty_array', `Invalid ${name}: empty array. Expected an array with minimum length ${issue.minimum}, but got an array with length ${lengthOf(value)} instead.`);
   if (issue.origin === 'string') return fault('invalid_value', `Invalid ${name}: string too short. Expected a string with minimum length ${issue.minimum}.`);
-  return fault(issue.origin === 'int' || Number.isInteger(value) ? 'integer_below_min_value' : 'invalid_value', `Invalid ${name}: value below minimum. Expected a value >= ${issue.minimum}, but got ${quote(value)} instead.`);
+  return fault(issue.origin === 'int' || isWhole(value) ? 'integer_below_min_value' : 'invalid_value', `Invalid ${name}: value below minimum. Expected a value >= ${issue.minimum}, but got ${quote(value)} instead.`);
 }
 
 function tooBig(issue: Extract<Issue, { code: 'too_big' }>, name: string, value: unknown, fault: Fault): ApiFault {
   if (issue.origin === 'array') return fault('invalid_value', `Invalid ${name}: array too long. Expected an array with maximum length ${issue.maximum}, but got an array with length ${lengthOf(value)} instead.`);
   if (issue.origin === 'string') return fault('invalid_value', `Invalid ${name}: string too long. Expected a string with maximum length ${issue.maximum}, but got one with length ${lengthOf(value)} instead.`);
-  return fault(issue.origin === 'int' || Number.isInteger(value) ? 'integer_above_max_value' : 'invalid_value', `Invalid ${name}: value above maximum. Expected a value <= ${issue.maximum}, but got ${quote(value)} instead.`);
+  return fault(issue.origin === 'int' || isWhole(value) ? 'integer_above_max_value' : 'invalid_value', `Invalid ${name}: value above maximum. Expected a value <= ${issue.maximum}, but got ${quote(value)} instead.`);
 }
 
 /** `['messages', 0, 'role']` as `messages[0].role`. */
@@ -100,6 +100,11 @@ const QUOTED_VALUE_MAX = 60;
 function quote(value: unknown): string {
   const text = typeof value === 'string' ? `'${value}'` : typeof value === 'object' ? describeValue(value) : String(value);
   return text.length > QUOTED_VALUE_MAX ? `${text.slice(0, QUOTED_VALUE_MAX)}…` : text;
+}
+
+/** Numbers in a query come as text. */
+function isWhole(value: unknown): boolean {
+  return Number.isInteger(typeof value === 'string' && value.trim() !== '' ? Number(value) : value);
 }
 
 function lengthOf(value: unknown): number {

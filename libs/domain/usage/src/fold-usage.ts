@@ -1,28 +1,35 @@
+import { supersedesUsage } from './supersedes-usage.js';
 import type { SequencedUsage } from './usage-sink.js';
 import type { UsageSum } from './usage-reports.js';
 
 type MutableSum = { -readonly [Field in keyof UsageSum]: UsageSum[Field] };
 
-/** Adds usage up in memory as the stores do: the first record of a request id counts, later ones change nothing. */
+/** Adds usage up in memory as the stores do: each request id counts once, by the rule of {@link supersedesUsage}. */
 export class UsageFold {
-  private readonly seen = new Set<string>();
+  private readonly counted = new Map<string, SequencedUsage['record']>();
   private readonly byGroup = new Map<string, MutableSum>();
 
   /** Takes records in the order of their sequence. */
   add({ record }: SequencedUsage): void {
-    if (this.seen.has(record.requestId)) return;
-    this.seen.add(record.requestId);
-    const sum = this.groupOf(record);
-    sum.requests += 1;
-    sum.promptTokens += record.promptTokens;
-    sum.cachedTokens += record.cachedTokens;
-    sum.completionTokens += record.completionTokens;
-    sum.reasoningTokens += record.reasoningTokens;
+    const earlier = this.counted.get(record.requestId);
+    if (earlier !== undefined && !supersedesUsage(record, earlier)) return;
+    if (earlier !== undefined) this.count(earlier, -1);
+    this.counted.set(record.requestId, record);
+    this.count(record, 1);
   }
 
   /** In the order of organisation, project, key, model. */
   sums(): readonly UsageSum[] {
-    return [...this.byGroup.values()].sort((left, right) => (groupKey(left) < groupKey(right) ? -1 : 1));
+    return [...this.byGroup.values()].filter((sum) => sum.requests > 0).sort((left, right) => (groupKey(left) < groupKey(right) ? -1 : 1));
+  }
+
+  private count(record: SequencedUsage['record'], sign: 1 | -1): void {
+    const sum = this.groupOf(record);
+    sum.requests += sign;
+    sum.promptTokens += sign * record.promptTokens;
+    sum.cachedTokens += sign * record.cachedTokens;
+    sum.completionTokens += sign * record.completionTokens;
+    sum.reasoningTokens += sign * record.reasoningTokens;
   }
 
   private groupOf({ organisationId, projectId, keyId, modelName }: SequencedUsage['record']): MutableSum {

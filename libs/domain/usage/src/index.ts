@@ -5,3 +5,4 @@ export * from './usage-outbox.js';
 export * from './usage-record.js';
 export * from './usage-reports.js';
 export * from './usage-sink.js';
+export * from './supersedes-usage.js';

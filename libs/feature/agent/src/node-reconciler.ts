@@ -44,8 +44,11 @@ export class NodeReconciler {
     for (const replica of replicas.values()) if (replica.nodeId === this.parts.memory.nodeId && !isEnded(replica.phase)) await this.reconcileOne(replica);
   };
 
-  async sampleTelemetry(): Promise<void> {
-    await Promise.all([...this.supervisors.values()].map((supervisor) => supervisor.sampleTelemetry()));
+  /** Does not wait: an engine that hangs must not hold up the others. */
+  sampleTelemetry(): void {
+    for (const supervisor of this.supervisors.values()) {
+      supervisor.sampleTelemetry().catch((error: unknown) => this.parts.logger.error({ err: error, replicaId: supervisor.replicaId }, 'telemetry failed'));
+    }
   }
 
   /** Drains and stops every replica, each within `timeoutMs`. */

@@ -39,6 +39,7 @@ export class ReplicaSupervisor {
   private isOver = false;
   private isDetached = false;
   private lastAnswerMs: number;
+  private isSampling = false;
   private isProbing = false;
 
   private constructor(private readonly parts: SupervisorParts, readonly replicaId: string, readonly endpointId: string, private readonly engine: EngineKind) {
@@ -110,9 +111,11 @@ export class ReplicaSupervisor {
   /** Reads the engine's load and sends it on; an engine that stays silent has to prove that it lives. */
   async sampleTelemetry(): Promise<void> {
     const { process, parts } = this;
-    if (process === undefined || this.isEnding) return;
+    if (process === undefined || this.isEnding || this.isSampling) return;
+    this.isSampling = true;
     const target = { kind: this.engine, url: process.url, servedModel: process.servedModel };
     const telemetry = await parts.ports.probe.telemetry(target, TELEMETRY_TIMEOUT_MS);
+    this.isSampling = false;
     const nowMs = parts.ports.clock.now();
     if (telemetry === undefined) return this.onSilence(nowMs);
     this.lastAnswerMs = nowMs;

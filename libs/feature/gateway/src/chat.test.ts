@@ -202,6 +202,12 @@ describe('a call of the batch service', () => {
     expect(await world.usage(1)).toMatchObject([{ requestId: 'req_of_the_batch_line', organisationId: 'org_t', keyId: 'key_t', batchId: 'batch_1' }]);
   });
 
+  test('may call what its key may call, and no more', async () => {
+    const { id } = await (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', models: ['another-model'] }) })).json() as { id: string };
+    const headers = { 'x-penstock-internal': INTERNAL_TOKEN, 'x-penstock-tenant': JSON.stringify({ organisationId: 'org_root', projectId: 'proj_root', keyId: id, batchId: 'batch_1' }) };
+    expect((await world.chat({}, { headers })).status).toBe(404);
+  });
+
   test('with a wrong token is an ordinary call of whoever holds the key', async () => {
     const response = await world.chat({}, { headers: { ...internal('wrong-token').headers, authorization: `Bearer ${world.key}` } });
     expect(response.status).toBe(200);

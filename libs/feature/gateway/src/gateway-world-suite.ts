@@ -53,6 +53,7 @@ export interface WorldOptions {
   readonly engines?: number;
   readonly settings?: Readonly<Record<string, string>>;
   readonly slots?: number;
+  readonly spoolBytesMax?: number;
 }
 
 const randomIds = { next: (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}` };
@@ -69,7 +70,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   };
   await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
   for (const [index, engine] of engines.entries()) await placeReplica(append, `rep_${index}`, engine.url, options.slots ?? 4);
-  const usage = await FileUsageSpool.open({ folder, log, logger: silentLogger });
+  const usage = await FileUsageSpool.open({ folder, log, logger: silentLogger, bytesMax: options.spoolBytesMax });
   const deadLetters: DeadLetterEntry[] = [];
   const objects = new MemoryObjectStore();
   const ports: GatewayPorts = {

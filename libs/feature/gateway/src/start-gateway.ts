@@ -17,6 +17,7 @@ import { OpenStreams } from './http/open-streams.js';
 import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
 import { serverOptions } from './http/server-options.js';
+import { trackUnusedSockets } from './http/unused-sockets.js';
 
 /** Of the time to drain, the part that answers get to finish by themselves; the rest is for ending the others and for usage. */
 const FINISH_SHARE = 0.7;
@@ -32,7 +33,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   await router.start(ports.signals);
   const chat = chatParts(config, ports, views, { gatewayId, router, metrics });
   const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
-  const state: { isDraining: boolean; streams?: OpenStreams } = { isDraining: false };
+  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
@@ -47,6 +48,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
       configureHttp: async (instance, app) => {
         app.useGlobalFilters(new FaultFilter(chat.logger));
         state.streams = app.get(OpenStreams);
+        state.closeUnused = trackUnusedSockets(instance.server);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
         await registerRoutes(instance, groups, { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining });
       },
@@ -55,6 +57,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         state.streams?.closeAll();
         await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
         await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
+        state.closeUnused?.();
       },
       onClose: close,
     }, config, ports);

@@ -76,6 +76,13 @@ describe('usage in ClickHouse', () => {
     expect((await reports.sums(1, 5)).map((sum) => sum.promptTokens)).toEqual([7]);
   });
 
+  test('a completed record takes the place of one that was cut off, whatever arrives first', async () => {
+    await sink.write([usage(5, { requestId: 'req_y', status: 'completed', completionTokens: 40 })]);
+    await sink.write([usage(3, { requestId: 'req_y', status: 'aborted', completionTokens: 2 })]);
+    await sink.write([usage(8, { requestId: 'req_y', status: 'completed', completionTokens: 77 })]);
+    expect(await reports.totals()).toMatchObject({ requests: 1, completionTokens: 40 });
+  });
+
   test('a different insert with the same settings is not taken for a copy', async () => {
     await sink.write([usage(1)]);
     await sink.write([usage(2)]);

@@ -22,6 +22,8 @@ export interface NatsLink {
   state(): LinkState;
   /** Called after each reconnect. Returns how to stop listening. */
   onReconnect(listener: () => void): () => void;
+  /** Called each time the connection is lost. Returns how to stop listening. */
+  onDisconnect(listener: () => void): () => void;
   /** Sends what is buffered, at most for {@link CLOSE_TIMEOUT_MS}, then closes. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -113,6 +115,7 @@ function unsuitable(connection: NatsConnection): string | undefined {
 class ConnectedLink implements NatsLink {
   private current: LinkState = 'connected';
   private readonly listeners = new Set<() => void>();
+  private readonly lossListeners = new Set<() => void>();
   private closing: Promise<void> | undefined;
 
   constructor(readonly connection: NatsConnection, readonly options: NatsOptions) {
@@ -128,6 +131,11 @@ class ConnectedLink implements NatsLink {
     return () => this.listeners.delete(listener);
   }
 
+  onDisconnect(listener: () => void): () => void {
+    this.lossListeners.add(listener);
+    return () => this.lossListeners.delete(listener);
+  }
+
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -138,6 +146,7 @@ class ConnectedLink implements NatsLink {
     for await (const status of this.connection.status()) {
       if (status.type === 'disconnect') {
         this.current = 'disconnected';
+        for (const listener of this.lossListeners) listener();
         logger?.warn({ server: status.server }, 'lost the connection to NATS; reconnecting');
       } else if (status.type === 'reconnect') {
         this.current = 'connected';

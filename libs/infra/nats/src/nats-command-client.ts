@@ -11,8 +11,15 @@ import { activeTraceparent, inSpan, SpanKind } from './tracing.js';
 export class NatsCommandClient implements CommandClient {
   private readonly replies = new WeakMap<CommandContract, z.ZodType>();
   private sent = 0;
+  /** Ends the waits of this connection when it is lost: replies that were on their way do not come again. */
+  private loss = new AbortController();
 
-  constructor(private readonly link: NatsLink) {}
+  constructor(private readonly link: NatsLink) {
+    link.onDisconnect(() => {
+      this.loss.abort();
+      this.loss = new AbortController();
+    });
+  }
 
   async send<Request extends z.ZodType, Reply extends z.ZodType>(contract: CommandContract<Request, Reply>, request: z.input<Request>, options: CommandOptions = {}): Promise<CommandReply<z.output<Reply>>> {
     const { subject } = contract;
@@ -28,10 +35,11 @@ export class NatsCommandClient implements CommandClient {
     this.sent += 1;
     const body = JSON.stringify({ pattern: subject, data, id: String(this.sent) });
     const reply = this.link.connection.request(subject, body, { timeout: options.timeoutMs ?? COMMAND_TIMEOUT_MS, headers: commandHeaders(options) });
+    const lost = this.loss.signal;
     try {
-      return await orAborted(reply, options.signal);
+      return await orAborted(reply, options.signal === undefined ? lost : AbortSignal.any([options.signal, lost]));
     } catch (error) {
-      throw new ServiceUnavailableError(subject, reasonOf(error), { cause: error });
+      throw new ServiceUnavailableError(subject, lost.aborted ? 'disconnected' : reasonOf(error), { cause: error });
     }
   }
 
@@ -64,8 +72,7 @@ function commandHeaders(options: CommandOptions): MsgHdrs {
 
 class AbortedWait extends Error {}
 
-function orAborted(reply: Promise<Msg>, signal: AbortSignal | undefined): Promise<Msg> {
-  if (signal === undefined) return reply;
+function orAborted(reply: Promise<Msg>, signal: AbortSignal): Promise<Msg> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(new AbortedWait());
     signal.addEventListener('abort', onAbort, { once: true });

@@ -141,12 +141,16 @@ test('files and batch jobs, each for its organisation, in pages', async () => {
 test('the usage ledger counts a request once, however often it is told', async () => {
   await tell('usage.recorded.v1', 'ep_01');
   await tell('usage.recorded.v1', 'ep_01', { promptTokens: 999 });
+  // A batch line that a crash cut off and that ran again: what was delivered counts.
+  await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_03', organisationId: 'org_03', status: 'aborted', completionTokens: 1 });
+  await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_03', organisationId: 'org_03', status: 'completed', completionTokens: 30 });
+  await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_03', organisationId: 'org_03', status: 'interrupted', completionTokens: 9 });
   await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_02', organisationId: 'org_02', ttftMs: null, replicaId: null });
   const projector = await project(meteringTableProjection);
   const queries = new PostgresUsageLedgerQueries(connection);
-  expect(await queries.totals()).toEqual({ requests: 2, promptTokens: 64, completionTokens: 16, lastSequence: 3 });
+  expect(await queries.totals()).toEqual({ requests: 3, promptTokens: 96, completionTokens: 46, lastSequence: 6 });
   expect(await queries.totals('org_01')).toEqual({ requests: 1, promptTokens: 32, completionTokens: 8, lastSequence: 1 });
   expect(await queries.totals('org_none')).toEqual({ requests: 0, promptTokens: 0, completionTokens: 0, lastSequence: 0 });
-  expect(await projector.rebuild()).toMatchObject({ identical: true, rows: 2 });
-  expect((await queries.totals()).requests).toBe(2);
+  expect(await projector.rebuild()).toMatchObject({ identical: true, rows: 3 });
+  expect((await queries.totals()).requests).toBe(3);
 });

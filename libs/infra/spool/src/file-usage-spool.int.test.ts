@@ -17,11 +17,11 @@ const { FileUsageSpool } = await import(${JSON.stringify(pathToFileURL(join(root
 const [folder, logFile, truthFile, run, mode] = process.argv.slice(2);
 const silent = { debug() {}, info() {}, warn() {}, error() {}, child() { return silent; } };
 let appends = 0;
-const log = { async append({ commandId, events }) {
+const log = { async append({ events }) {
   appends += 1;
   await new Promise((done) => setTimeout(done, appends % 7));
   if (mode !== 'finish' && appends % 5 === 0) throw new Error('the broker is away');
-  appendFileSync(logFile, JSON.stringify({ id: commandId, tokens: events[0].data.completionTokens, status: events[0].data.status }) + '\\n');
+  appendFileSync(logFile, JSON.stringify({ id: events[0].data.requestId, tokens: events[0].data.completionTokens, status: events[0].data.status }) + '\\n');
   if (mode !== 'finish' && appends % 11 === 0) throw new Error('stored, but the confirmation was lost');
   return { kind: 'appended', lastSequence: appends, duplicate: false };
 } };

@@ -8,7 +8,7 @@ const COMPACT_AFTER = 10_000;
 const BACK_OFF_MS_MIN = 100;
 const BACK_OFF_MS_MAX = 5_000;
 
-/** Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's, so a repeat is the same event. */
+/** Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's and how it ended, so a repeat is the same event. */
 export class UsagePublisher {
   private queue: UsageRecordedV1[] = [];
   /** Where the queue begins: shifting a long array would copy it each time. */
@@ -72,7 +72,7 @@ export class UsagePublisher {
         ref: usageRef(record),
         events: [{ type: 'usage.recorded.v1', data: record }],
         expected: 'any',
-        commandId: record.requestId,
+        commandId: eventCommandId(record),
         source: this.source,
         nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs),
         correlationId: record.requestId,
@@ -100,4 +100,9 @@ export class UsagePublisher {
     }, this.backOffMs);
     this.timer.unref();
   }
+}
+
+/** A request that is run again after a crash may end in another way; that is another event, and sinks decide which counts. */
+function eventCommandId({ requestId, status }: UsageRecordedV1): string {
+  return status === 'completed' ? requestId : `${requestId}_${status}`;
 }

@@ -72,7 +72,6 @@ class StartSteps {
     const refusal = fleet.refusals.get(this.endpointId)?.reason;
     if (refusal !== undefined && refusal !== this.refusal) steps.push({ ...nothing, kind: 'refused', endpoint_id: this.endpointId, reason: refusal });
     this.refusal = refusal;
-    this.isFirst = false;
     return steps;
   }
 }

@@ -48,7 +48,6 @@ async function storeFile(part: MultipartFile, objects: ObjectStore, objectKey: s
 
 /** The last part of whatever path a client sends, without control characters. */
 function safeFilename(given: string): string {
-  // eslint-disable-next-line no-control-regex -- control characters are what is removed
   const name = (given.split(/[/\\]/).at(-1) ?? '').replace(/[\u0000-\u001f\u007f]/g, '').slice(0, FILENAME_LENGTH_MAX);
   return name === '' || name === '.' || name === '..' ? 'upload' : name;
 }

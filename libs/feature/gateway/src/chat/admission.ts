@@ -25,6 +25,8 @@ export type Admission =
 const REPLY_MARGIN_MS = 3_000;
 /** How often a request that waits looks whether the router is still there. */
 const SILENCE_CHECK_MS = 500;
+/** How many routers one request is put to, one after the other. */
+const ROUTERS_ASKED_MAX = 3;
 /** Refusals that speak of the router and not of the request. */
 const ROUTER_TROUBLE: ReadonlySet<string> = new Set(['shutting_down', 'service_unavailable', 'internal_error', 'endpoint_not_found']);
 
@@ -49,7 +51,12 @@ export class AdmissionDesk {
   }
 
   private async decide(request: AdmissionRequest): Promise<Admission> {
-    if (this.parts.router.mayAsk()) return (await this.askRouter(request)) ?? this.chooseHere(request);
+    // A request whose router died while it waited is put to the router that came after it.
+    for (let asked = 0; asked < ROUTERS_ASKED_MAX && this.parts.router.mayAsk(); asked += 1) {
+      const admission = await this.askRouter(request);
+      if (admission !== undefined) return admission;
+      if (!this.parts.router.isHeard()) return this.chooseHere(request);
+    }
     const own = this.chooseHere(request);
     // Only a router can queue a request or start a replica, so it is worth its silence.
     return own.kind === 'granted' ? own : (await this.askRouter(request)) ?? own;
@@ -92,9 +99,13 @@ export class AdmissionDesk {
 
   private watchSilence(silence: AbortController): () => void {
     const { timers, router } = this.parts;
+    const asked = router.alive();
     let checks = 0;
     return timers.every(SILENCE_CHECK_MS, () => {
       checks += 1;
+      const alive = router.alive();
+      // The answer may be with a router that is gone, even where another one has taken its place.
+      if (asked.some((instanceId) => !alive.includes(instanceId))) silence.abort();
       // A router that was never heard of gets as long as one that fell silent.
       if (checks > 2 && !router.isHeard()) silence.abort();
     });

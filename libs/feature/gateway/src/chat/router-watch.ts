@@ -1,16 +1,22 @@
+import { routerPresence } from '@penstock/contract-commands';
 import type { Clock, Signals, Subscription } from '@penstock/kernel';
 
-/** Whether any router is there, by the signals routers send each second and by their answers. */
+/** Which routers are there, by the signals they send each second and by their answers. */
 export class RouterWatch {
   private heardAtMs = -Infinity;
   /** While the router is taken for gone, one request in this time still asks it. */
   private askedAtMs = -Infinity;
   private subscription: Subscription | undefined;
+  private readonly instances = new Map<string, number>();
 
   constructor(private readonly clock: Clock, private readonly silenceMsMax: number) {}
 
   async start(signals: Signals): Promise<void> {
-    this.subscription = await signals.subscribe('tele.router.*', () => this.hear());
+    this.subscription = await signals.subscribe('tele.router.*', (data) => {
+      this.hear();
+      const parsed = routerPresence.safeParse(data);
+      if (parsed.success) this.instances.set(parsed.data.instanceId, this.clock.now());
+    });
   }
 
   hear(): void {
@@ -19,6 +25,13 @@ export class RouterWatch {
 
   isHeard(): boolean {
     return this.clock.now() - this.heardAtMs < this.silenceMsMax;
+  }
+
+  /** The router processes that are there now; one that was started again counts as another. */
+  alive(): readonly string[] {
+    const now = this.clock.now();
+    for (const [instanceId, heardAtMs] of this.instances) if (now - heardAtMs >= this.silenceMsMax) this.instances.delete(instanceId);
+    return [...this.instances.keys()];
   }
 
   /** False when the router has been silent and another request asks it already: then this one need not wait for the same silence. */

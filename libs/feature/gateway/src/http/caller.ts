@@ -45,7 +45,7 @@ export class CallerCheck {
   /** Throws a {@link RequestFault} for a caller that may not use a route with this access. */
   identify(headers: IncomingHttpHeaders, access: RouteAccess): Caller {
     const internal = this.isInternal(headers) ? headers[INTERNAL_TENANT_HEADER] : undefined;
-    const caller = typeof internal === 'string' ? tenantCaller(internal) : { principal: this.keyHolder(headers.authorization), batchId: null };
+    const caller = typeof internal === 'string' ? tenantCaller(internal, this.options.access()) : { principal: this.keyHolder(headers.authorization), batchId: null };
     requireAccess(caller.principal, access);
     return caller;
   }
@@ -66,7 +66,8 @@ export class CallerCheck {
   }
 }
 
-function tenantCaller(header: string): Caller {
+/** A job may call what the key that started it may call. */
+function tenantCaller(header: string, access: AccessState): Caller {
   let value: unknown;
   try {
     value = JSON.parse(header);
@@ -76,7 +77,7 @@ function tenantCaller(header: string): Caller {
   const tenant = tenantHeader.safeParse(value);
   if (!tenant.success) throw new RequestFault({ code: 'invalid_value', message: `The header ${INTERNAL_TENANT_HEADER} must be JSON with organisationId, projectId, keyId and batchId.`, param: INTERNAL_TENANT_HEADER });
   const { organisationId, projectId, keyId, batchId } = tenant.data;
-  return { principal: { kind: 'inference', organisationId, projectId, keyId, models: null }, batchId };
+  return { principal: { kind: 'inference', organisationId, projectId, keyId, models: access.keys.get(keyId)?.models ?? null }, batchId };
 }
 
 function requireAccess(principal: Principal, access: RouteAccess): void {

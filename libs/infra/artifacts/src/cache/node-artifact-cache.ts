@@ -1,4 +1,4 @@
-import { lstat, mkdir, rm, symlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ArtifactSource } from '@penstock/contract-events';
 import { ArtifactPullError, type ArtifactFile, type ArtifactPuller, type PulledArtifact, type PullRequest } from '@penstock/domain-serving';
@@ -11,6 +11,7 @@ import { throttled } from './throttled-progress.js';
 
 /** Default limit of what the cache keeps. */
 export const CACHE_BYTES_MAX = 200_000_000_000;
+const SCRATCH_STALE_MS = 24 * 3_600_000;
 export const HUB_ENDPOINT = 'https://huggingface.co';
 
 export interface NodeArtifactCacheOptions {
@@ -89,8 +90,17 @@ export class NodeArtifactCache implements ArtifactPuller {
   }
 
   private prepare(): Promise<void> {
-    this.prepared ??= Promise.all(this.layout.folders().map((folder) => mkdir(folder, { recursive: true }))).then(() => undefined);
+    this.prepared ??= Promise.all(this.layout.folders().map((folder) => mkdir(folder, { recursive: true }))).then(() => this.clearScratch());
     return this.prepared;
+  }
+
+  /** What a process that was killed left behind long ago; what is younger may be in use by another process. */
+  private async clearScratch(): Promise<void> {
+    for (const name of await readdir(this.layout.scratch)) {
+      const path = join(this.layout.scratch, name);
+      const modifiedMs = (await lstat(path).catch(() => undefined))?.mtimeMs;
+      if (modifiedMs !== undefined && Date.now() - modifiedMs > SCRATCH_STALE_MS) await rm(path, { recursive: true, force: true });
+    }
   }
 
   private async fromCache(wanted: readonly ArtifactFile[], signal: AbortSignal | undefined): Promise<readonly FetchedFile[] | undefined> {

@@ -1,5 +1,6 @@
 -- One row per usage event. The sort key is the request, so a request id counts once however often and in whatever batch
--- it arrives; of several rows the one with the lowest stream sequence stays (the engine keeps the highest precedence).
+-- it arrives; of several rows a completed one stays before one that is not, then the one with the lowest stream sequence
+-- (the engine keeps the highest precedence). A batch line that is run again after a crash has the same request id.
 -- Queries say FINAL, since merging happens some time later. There is no partition by time: a request that is recorded
 -- again with another start would then be counted in both.
 CREATE TABLE IF NOT EXISTS usage_raw_v1
@@ -30,7 +31,7 @@ CREATE TABLE IF NOT EXISTS usage_raw_v1
     duration_ms       Float64,
     engine_ms         Float64,
     sequence          UInt64,
-    precedence        UInt64 DEFAULT bitNot(sequence)
+    precedence        UInt64 DEFAULT if(status = 'completed', bitNot(sequence), bitNot(sequence) - 9223372036854775808)
 )
 ENGINE = ReplacingMergeTree(precedence)
 ORDER BY (organisation_id, request_id)

@@ -1,5 +1,6 @@
 import { EntitySchema } from '@mikro-orm/postgresql';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { supersedesUsage } from '@penstock/domain-usage';
 import { foldTable } from '../projection/table-projection.js';
 import { instantColumn, keyText, wholeNumber } from '../table-columns.js';
 
@@ -58,8 +59,8 @@ export const usageLedgerFold = foldTable<UsageLedgerRow>({
   key: 'requestId',
   keyOf: (event) => (event.type === 'usage.recorded.v1' ? event.data.requestId : undefined),
   fold(row, event) {
-    // The first record of a request counts; a later one with the same id is the same request told again.
-    if (event.type !== 'usage.recorded.v1' || row !== undefined) return row;
+    if (event.type !== 'usage.recorded.v1') return row;
+    if (row !== undefined && !supersedesUsage(event.data, row)) return row;
     return { ...event.data, startedAt: new Date(event.data.startedAt), recordedAt: new Date(event.time), eventId: event.id, sequence: event.sequence };
   },
 });

@@ -59,6 +59,11 @@ export function keyColumnOf(manager: EntityManager, fold: TableFold): string {
   return column;
 }
 
+/** Each property with its column. */
+export function columnsOf(manager: EntityManager, fold: TableFold): readonly { readonly property: string; readonly column: string }[] {
+  return manager.getMetadata(fold.table).props.flatMap((property) => property.fieldNames.map((column) => ({ property: property.name, column })));
+}
+
 /** Where a projection is built beside the live one. */
 export function shadowSchemaOf(projection: TableProjection): string {
   return `${projection.schema}_shadow`;
