@@ -48,6 +48,14 @@ class NatsCommandServer extends ServerNats {
     }
   }
 
+  /** A command that is sent the moment the service says it has started must find its subscription on the server. */
+  override start(callback: (error?: unknown, ...optional: unknown[]) => void): void {
+    super.start((error, ...optional) => {
+      const flushed = this.client === undefined ? Promise.resolve() : this.client.flush();
+      flushed.then(() => callback(error, ...optional), callback);
+    });
+  }
+
   override handleMessage(channel: string, message: Msg): Promise<unknown> {
     const traceparent = message.headers?.get('traceparent');
     return inSpan(`handle ${channel}`, SpanKind.SERVER, traceparent === '' ? undefined : traceparent, { 'messaging.system': 'nats', 'messaging.destination.name': channel }, () => super.handleMessage(channel, message));

@@ -10,6 +10,9 @@ import { waitBeforeRetry } from './retry-delay.js';
 import { StreamApplier, type ApplierEnd, type PoisonHandler } from './stream-applier.js';
 import type { TableProjection } from './table-projection.js';
 
+/** A projection that lags further behind is compared where it stands; the positions in the result say where that is. */
+const CATCH_UP_WAIT_MS = 10_000;
+
 export interface ProjectorOptions {
   readonly connection: PostgresConnection;
   readonly log: EventLog;
@@ -54,7 +57,10 @@ export class PostgresProjector implements ProjectionControl {
     if ((this.applied.get(stream) ?? 0) < sequence) await this.waiters.wait(stream, sequence, timeoutMs);
   }
 
-  verify(): Promise<ProjectionVerification> {
+  /** First lets the live tables catch up with what stands in the log now, so that a projection that lags is not found empty and well. */
+  async verify(): Promise<ProjectionVerification> {
+    const { log, projection } = this.options;
+    await Promise.all(projection.streams.map(async (stream) => this.waitFor(stream, (await log.bounds(stream)).lastSequence, CATCH_UP_WAIT_MS))).catch(() => undefined);
     return verifyProjection(this.options.connection, this.options.log, this.options.projection);
   }
 
