@@ -1,7 +1,7 @@
 import { mkdtemp, mkdir, rm, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { serviceEnvironments, serviceNames, type Environment, type InstallationSettings, type ServiceName } from '@penstock/infra-composition';
+import { natsServiceUrls, natsUsers, serviceEnvironments, serviceNames, type Environment, type InstallationSettings, type ServiceName } from '@penstock/infra-composition';
 import { findFreePort, openInstance, startEmbedded, type EmbeddedServers, type Instance } from '@penstock/infra-runtimes';
 import { ServiceProcess } from './service-process.js';
 
@@ -28,11 +28,12 @@ export class Installation {
     const folder = await mkdtemp(join(tmpdir(), 'penstock-installation-'));
     await chmod(folder, WALKABLE);
     const instance = await openInstance({ dataDir: join(folder, 'data'), env: cleanEnvironment() });
-    const servers = await startEmbedded(instance, { restartsByItself: false });
+    const servers = await startEmbedded(instance, { restartsByItself: false, natsUsers: natsUsers() });
     await mkdir(instance.path('logs'), { recursive: true });
     const { secrets } = instance;
     const settings: InstallationSettings = {
       natsUrl: servers.natsUrl,
+      natsServiceUrls: natsServiceUrls(servers),
       databaseUrl: servers.databaseUrl,
       clickhouseUrl: servers.clickhouseUrl,
       objects: servers.objects,

@@ -5,6 +5,7 @@ import { EnginesAttach } from './commands/engines.js';
 import { EventsShow, EventsTail } from './commands/events.js';
 import { KeysCreate, KeysList, KeysRevoke } from './commands/keys.js';
 import { Models } from './commands/models.js';
+import { NatsUsers } from './commands/nats-users.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { Up } from './commands/up.js';
@@ -23,6 +24,7 @@ export const commandTable = {
   'keys:list': KeysList,
   'keys:revoke': KeysRevoke,
   models: Models,
+  'nats-users': NatsUsers,
   ps: Ps,
   'replay:verify': ReplayVerify,
   up: Up,

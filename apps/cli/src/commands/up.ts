@@ -62,7 +62,8 @@ export class Up extends Command {
   private async firstModel(platform: Standalone, progress: Progress): Promise<FirstModel> {
     const startedMs = performance.now();
     const model = await deployFirstModel({
-      environment: serviceEnvironments(platform.settings).registry,
+      // It asks the registry and watches the fleet, as an operator does.
+      environment: { ...serviceEnvironments(platform.settings).registry, NATS_URL: platform.settings.natsUrl },
       randomModelPath: platform.instance.path('models', 'random.gguf'),
       onPull: (file, completed, total) => progress.bar.update(`model ${file.split('/').pop()}`, completed, total ?? undefined),
       onPhase: (phase) => {

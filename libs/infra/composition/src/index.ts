@@ -3,6 +3,7 @@ export * from './compose-data-plane.js';
 export * from './compose-models.js';
 export * from './diagnose.js';
 export * from './first-model.js';
+export * from './nats-users.js';
 export * from './platform.js';
 export * from './run-service.js';
 export * from './service-environments.js';

@@ -1,6 +1,6 @@
 import { serviceConfig, type HealthProbe, type ServicePorts } from '@penstock/feature-shell';
 import { followProjection, type Logger, type Projection } from '@penstock/kernel';
-import { connectNats, DeadLetters, ensureStreams, JetStreamStrategy, NatsCommandClient, natsCommandTransport, natsHealth, NatsConnectError, NatsEventLog, NatsSignals, NatsSnapshotStore, type JetStreamStrategyOptions, type NatsLink } from '@penstock/infra-nats';
+import { connectNats, DeadLetters, ensureStreams, JetStreamStrategy, makesStreams, NatsCommandClient, natsCommandTransport, natsHealth, NatsConnectError, NatsEventLog, NatsSignals, NatsSnapshotStore, untilStreamsExist, type JetStreamStrategyOptions, type NatsLink } from '@penstock/infra-nats';
 import { createSystemTimers, randomIds, systemClock } from '@penstock/infra-telemetry';
 import type { MicroserviceOptions } from '@nestjs/microservices';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,7 +18,7 @@ export const platformConfig = serviceConfig.extend({
   NATS_REPLICAS: z.coerce.number().int().min(1).max(5).default(1),
 });
 
-/** A service that starts before its broker waits this long for it. */
+/** A service that starts before its broker, or before the registry has made the streams, waits this long for them. */
 const BROKER_WAIT_MS = 60_000;
 const BROKER_RETRY_MS = 500;
 
@@ -46,7 +46,7 @@ export async function openPlatform(service: string, environment: Environment, op
   const logger = createServiceLogger(service, environment);
   const natsOptions = { url: config.NATS_URL, name: `penstock/${service}`, ca: config.NATS_CA, logger };
   const link = await connectPatiently(natsOptions, logger);
-  await ensureStreams(link, { replicas: config.NATS_REPLICAS });
+  await (makesStreams(service) ? ensureStreams(link, { replicas: config.NATS_REPLICAS }) : untilStreamsExist(link, BROKER_WAIT_MS));
   const log = new NatsEventLog(link, { consumerName: service, logger });
   const snapshots = new NatsSnapshotStore(link, { logger });
   const ports: ServicePorts = {
@@ -58,7 +58,7 @@ export async function openPlatform(service: string, environment: Environment, op
     commands: new NatsCommandClient(link),
     signals: new NatsSignals(link),
     follow: <State>(projection: Projection<State>) =>
-      followProjection(log, { ...projection, name: `${service}-${projection.name}` }, {
+      followProjection(log, { ...projection, name: `${service}.${projection.name}` }, {
         snapshots,
         onPoison: (event, error) => logger.error({ err: error, stream: event.stream, sequence: event.sequence, type: event.type }, 'an in-memory projection could not apply an event'),
       }),

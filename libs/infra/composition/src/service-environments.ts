@@ -7,6 +7,8 @@ export type ServiceName = (typeof serviceNames)[number];
 /** One machine's installation, from which the settings of every service follow. */
 export interface InstallationSettings {
   readonly natsUrl: string;
+  /** NATS with each service's own user; left out where one user serves all. */
+  readonly natsServiceUrls?: Readonly<Record<ServiceName, string>> | undefined;
   readonly databaseUrl: string;
   readonly clickhouseUrl: string;
   readonly objects: ObjectStoreSettings;
@@ -27,17 +29,19 @@ const PASSED = ['LOG_LEVEL', 'DRAIN_TIMEOUT_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 
 /** The environment of each service of one installation: each gets what it needs and no secret beyond. */
 export function serviceEnvironments(settings: InstallationSettings): Readonly<Record<ServiceName, Environment>> {
   const passed = Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]]));
-  const common = { ...passed, NATS_URL: settings.natsUrl, LOG_FILE: settings.logFile };
+  const common = { ...passed, LOG_FILE: settings.logFile };
+  const nats = (name: ServiceName): Environment => ({ NATS_URL: settings.natsServiceUrls?.[name] ?? settings.natsUrl });
   const database = { DATABASE_URL: settings.databaseUrl };
   const objects = objectSettings(settings.objects);
   return {
-    registry: { ...common, ...database },
-    scheduler: { ...common, ...database },
-    autoscaler: { ...common, ...database },
-    router: common,
-    metering: { ...common, ...database, CLICKHOUSE_URL: settings.clickhouseUrl },
+    registry: { ...common, ...nats('registry'), ...database },
+    scheduler: { ...common, ...nats('scheduler'), ...database },
+    autoscaler: { ...common, ...nats('autoscaler'), ...database },
+    router: { ...common, ...nats('router') },
+    metering: { ...common, ...nats('metering'), ...database, CLICKHOUSE_URL: settings.clickhouseUrl },
     gateway: {
       ...common,
+      ...nats('gateway'),
       ...objects,
       HTTP_HOST: settings.gatewayHost,
       HTTP_PORT: String(settings.gatewayPort),
@@ -46,8 +50,8 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       KEY_PEPPER: settings.keyPepper,
       INTERNAL_TOKEN: settings.internalToken,
     },
-    batch: { ...common, ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
-    agent: { ...common, AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+    batch: { ...common, ...nats('batch'), ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
+    agent: { ...common, ...nats('agent'), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
   };
 }
 

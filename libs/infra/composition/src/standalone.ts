@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { RunningService } from '@penstock/feature-shell';
 import { ensureRuntime, findFreePort, isPortFree, openInstance, startEmbedded, type EmbeddedServers, type Instance, type OnInstallProgress, type OnServerEvent } from '@penstock/infra-runtimes';
+import { natsUsers, natsServiceUrls } from './nats-users.js';
 import { composeAutoscaler, composeRouter, composeScheduler } from './compose-control-plane.js';
 import { composeBatch, composeGateway, composeMetering } from './compose-data-plane.js';
 import { composeAgent, composeRegistry } from './compose-models.js';
@@ -73,6 +74,7 @@ export async function startStandalone(options: StandaloneOptions = {}): Promise<
     const servers = await step('start NATS, PostgreSQL and ClickHouse', startEmbedded(instance, {
       onProgress: options.onInstall,
       onEvent: options.onServerEvent,
+      natsUsers: natsUsers(),
       ...(options.syncAlways === true ? { natsSyncInterval: 'always' as const } : {}),
     }));
     closers.push(() => servers.stop());
@@ -104,6 +106,7 @@ async function installationSettings(instance: Instance, servers: EmbeddedServers
   await mkdir(instance.path('logs'), { recursive: true, mode: 0o700 });
   return {
     natsUrl: servers.natsUrl,
+    natsServiceUrls: natsServiceUrls(servers),
     databaseUrl: servers.databaseUrl,
     clickhouseUrl: servers.clickhouseUrl,
     objects: servers.objects,

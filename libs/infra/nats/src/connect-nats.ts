@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Logger } from '@penstock/kernel';
 import { connect, type ConnectionOptions, type NatsConnection } from '@nats-io/transport-node';
 import { atMost } from './broker-api.js';
+import { rememberInboxPrefix } from './inbox.js';
+import { inboxPrefixOf } from './service-permissions.js';
 
 export interface NatsOptions {
   /** `nats://user:password@host:4222`, `nats://token@host`, `tls://…`; several servers separated by commas. */
@@ -57,6 +59,7 @@ export async function connectNats(options: NatsOptions): Promise<NatsLink> {
     const reason = error instanceof Error ? error.message : String(error);
     throw new NatsConnectError(`Cannot connect to NATS at ${withoutCredentials(options.url)}: ${reason}. Check that the server runs and that NATS_URL has the right credentials.`, { cause: error });
   });
+  rememberInboxPrefix(connection, connectionOptions(options).inboxPrefix ?? '');
   const problem = unsuitable(connection);
   if (problem !== undefined) {
     await connection.close();
@@ -78,6 +81,8 @@ export function connectionOptions(options: NatsOptions): ConnectionOptions {
     ...credentials,
     ...(encrypted ? { tls: options.ca === undefined ? {} : { ca: pem(options.ca) } } : {}),
     name: options.name,
+    // A user listens for answers below its own name, so that no other user can.
+    inboxPrefix: inboxPrefixOf(pass === '' ? '' : user),
     timeout: CONNECT_TIMEOUT_MS,
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_WAIT_MS,

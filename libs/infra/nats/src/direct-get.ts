@@ -1,5 +1,6 @@
-import { createInbox, TimeoutError, type Msg, type NatsConnection } from '@nats-io/transport-node';
+import { TimeoutError, type Msg, type NatsConnection } from '@nats-io/transport-node';
 import { BrokerError, brokerCodes, brokerRequest, API_TIMEOUT_MS } from './broker-api.js';
+import { inboxOf } from './inbox.js';
 
 /** A message as it is stored. */
 export interface StoredMessage {
@@ -35,7 +36,7 @@ export function directGetPage(connection: NatsConnection, stream: string, reques
       subscription.unsubscribe();
       settle();
     };
-    const inbox = createInbox();
+    const inbox = inboxOf(connection);
     const subscription = connection.subscribe(inbox, {
       callback: (error, message) => {
         if (error !== null) return finish(() => reject(error));

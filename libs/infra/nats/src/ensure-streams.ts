@@ -2,6 +2,7 @@ import { contexts, streamOf, type StreamName } from '@penstock/contract-events';
 import type { StreamConfig } from '@nats-io/jetstream';
 import { BrokerError, backoffMs, brokerCodes, brokerRequest, isTransient, NANOS_PER_MS, pause } from './broker-api.js';
 import type { NatsLink } from './connect-nats.js';
+import { openSnapshotBucket, SNAPSHOT_STREAM } from './snapshot-bucket.js';
 
 export type PlatformStream = StreamName | 'DLQ' | 'TELEMETRY';
 
@@ -24,10 +25,29 @@ const READY_WAIT_MS = 30_000;
 
 /**
  * Makes every stream of the platform, or raises the limits of those that are there. Limits never go down and no setting
- * that protects data is loosened, so every service may call it at start.
+ * that protects data is loosened, so it may be called at each start.
  */
 export async function ensureStreams(link: NatsLink, limits: StreamLimits = {}): Promise<void> {
   for (const config of streamConfigs(limits)) await whenReady(() => ensureStream(link, config));
+  await whenReady(async () => void (await openSnapshotBucket(link, limits.replicas)));
+}
+
+/**
+ * Waits until the service that makes the streams has made them. Throws with what to do when one is missing after `limitMs`.
+ */
+export async function untilStreamsExist(link: NatsLink, limitMs: number): Promise<void> {
+  const deadline = performance.now() + limitMs;
+  for (const name of [...streamConfigs({}).map((config) => config.name ?? ''), SNAPSHOT_STREAM]) {
+    for (let attempt = 0; ; attempt += 1) {
+      const problem = await brokerRequest(link.connection, `$JS.API.STREAM.INFO.${name}`, undefined).then(() => undefined, (error: unknown) => error);
+      if (problem === undefined) break;
+      const isMissing = problem instanceof BrokerError && problem.errorCode === brokerCodes.streamNotFound;
+      if ((!isMissing && !isTransient(problem)) || performance.now() > deadline) {
+        throw new Error(`Stream ${name} is not there after ${Math.round(limitMs / 1_000)} s: start the registry, which makes the streams, then start this service again.`, { cause: problem });
+      }
+      await pause(backoffMs(attempt));
+    }
+  }
 }
 
 function streamConfigs(limits: StreamLimits): Partial<StreamConfig>[] {

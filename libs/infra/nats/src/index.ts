@@ -1,10 +1,12 @@
+export { authorizationConfig, OPERATOR_USER } from './authorization-config.js';
 export { connectNats, connectionOptions, NATS_VERSION_MIN, NatsConnectError, NatsServerUnsuitableError, type LinkState, type NatsLink, type NatsOptions } from './connect-nats.js';
 export { DeadLetters, type DeadLetter, type RedriveOutcome } from './dead-letters.js';
-export { ensureStreams, type PlatformStream, type StreamLimits } from './ensure-streams.js';
+export { ensureStreams, untilStreamsExist, type PlatformStream, type StreamLimits } from './ensure-streams.js';
 export { JetStreamContext, JetStreamStrategy, type JetStreamStrategyOptions } from './jetstream-strategy.js';
 export { NatsCommandClient } from './nats-command-client.js';
 export { natsCommandTransport, type CommandTransportOptions } from './nats-command-server.js';
 export { NatsEventLog, type NatsEventLogOptions } from './nats-event-log.js';
 export { natsHealth, type NatsHealthProbe } from './nats-health.js';
 export { NatsSignals } from './nats-signals.js';
+export { makesStreams, natsServiceNames, permissionsOf, type NatsPermissions, type NatsServiceName } from './service-permissions.js';
 export { NatsSnapshotStore } from './nats-snapshot-store.js';

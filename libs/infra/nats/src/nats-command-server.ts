@@ -44,7 +44,7 @@ class NatsCommandServer extends ServerNats {
     for (const [pattern, handler] of this.messageHandlers) {
       if (handler.isEventHandler === true) continue;
       const onMessage = this.getMessageHandler(pattern) as (error: Error | null, message: Msg) => Promise<void>;
-      this.commandSubscriptions.push(client.subscribe(pattern, { queue, callback: (error, message) => void onMessage(error, message) }));
+      this.commandSubscriptions.push(client.subscribe(pattern, { queue, callback: (error, message) => this.takeCommand(onMessage, error, message) }));
     }
   }
 
@@ -59,6 +59,18 @@ class NatsCommandServer extends ServerNats {
   override handleMessage(channel: string, message: Msg): Promise<unknown> {
     const traceparent = message.headers?.get('traceparent');
     return inSpan(`handle ${channel}`, SpanKind.SERVER, traceparent === '' ? undefined : traceparent, { 'messaging.system': 'nats', 'messaging.destination.name': channel }, () => super.handleMessage(channel, message));
+  }
+
+  /**
+   * A stored message that JetStream was made to deliver here (a consumer's or a read's target subject is not checked by the server) is no
+   * command: its answer would go nowhere, or to JetStream. Whoever asks listens on an inbox.
+   */
+  private takeCommand(onMessage: (error: Error | null, message: Msg) => Promise<void>, error: Error | null, message: Msg): void {
+    if (error === null && message.reply?.startsWith('_INBOX.') !== true) {
+      this.log.warn({ subject: message.subject }, 'dropped a message that is not a command: it names no inbox for its answer');
+      return;
+    }
+    void onMessage(error, message);
   }
 
   /** A command is in flight until Nest has sent its last packet. */

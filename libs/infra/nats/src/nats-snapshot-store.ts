@@ -2,12 +2,11 @@ import { createHash, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { silentLogger, type Logger, type SnapshotStore, type StoredSnapshot } from '@penstock/kernel';
-import { Kvm, type KV } from '@nats-io/kv';
+import type { KV } from '@nats-io/kv';
 import { z } from 'zod';
 import type { NatsLink } from './connect-nats.js';
+import { openSnapshotBucket } from './snapshot-bucket.js';
 
-const BUCKET = 'SNAPSHOTS';
-const BUCKET_BYTES_MAX = 256 * 1_024 * 1_024;
 /** The broker takes messages up to 1 MiB. */
 const CHUNK_BYTES = 512 * 1_024;
 /** A state that is larger, compressed, belongs into a database projection. */
@@ -68,7 +67,7 @@ export class NatsSnapshotStore implements SnapshotStore {
   }
 
   private bucket(): Promise<KV> {
-    this.opened ??= new Kvm(this.link.connection).create(BUCKET, { history: 1, max_bytes: BUCKET_BYTES_MAX }).catch((error: unknown) => {
+    this.opened ??= openSnapshotBucket(this.link).catch((error: unknown) => {
       this.opened = undefined;
       throw error;
     });

@@ -1,5 +1,6 @@
-import { createInbox, type Msg, type NatsConnection, type Subscription } from '@nats-io/transport-node';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
 import { NANOS_PER_MS } from './broker-api.js';
+import { inboxOf } from './inbox.js';
 
 /** A message that a consumer delivered. Reading the subject or the body costs only when it is asked for. */
 export interface PulledMessage {
@@ -36,7 +37,7 @@ const SILENT_CHECKS_MAX = 12;
  * reader holds the broker back instead of filling memory (the library's `consume` refills on arrival).
  */
 export class PullSession {
-  private readonly inbox = createInbox();
+  private readonly inbox: string;
   private subscription: Subscription | undefined;
   private watch: NodeJS.Timeout | undefined;
   private outstanding = 0;
@@ -45,6 +46,7 @@ export class PullSession {
   private ended = false;
 
   constructor(private readonly connection: NatsConnection, private readonly options: PullSessionOptions) {
+    this.inbox = inboxOf(connection);
     this.free = options.capacity;
   }
 

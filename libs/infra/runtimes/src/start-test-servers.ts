@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { EmbeddedServerName } from './instance/embedded-settings.js';
 import { openInstance, type Instance } from './instance/open-instance.js';
 import { startEmbedded, type EmbeddedServers } from './instance/start-embedded.js';
+import type { NatsUser } from './servers/nats-server.js';
 import { isReachableByOthers, reachableStandIn } from './servers/unprivileged-user.js';
 
 /** Root's PostgreSQL runs as another user and must be able to walk through. */
@@ -20,6 +21,8 @@ export type TestServers<Name extends EmbeddedServerName> = EmbeddedServers<Name>
 export interface StartTestServersOptions {
   /** Force each NATS write to disk. Default: false. */
   readonly natsSyncAlways?: boolean | undefined;
+  /** Users of NATS beside the operator's. */
+  readonly natsUsers?: readonly NatsUser[] | undefined;
 }
 
 /** Real servers for one test file: fresh data in a temporary folder, random ports, no automatic restart. */
@@ -38,7 +41,7 @@ export async function startTestServers<Name extends EmbeddedServerName>(names: r
   const instance = await openInstance({ dataDir: folder, env });
   try {
     const servers = await startEmbedded(instance, {
-      only: names, restartsByItself: false, syncToDisk: false,
+      only: names, restartsByItself: false, syncToDisk: false, natsUsers: options.natsUsers,
       natsSyncInterval: options.natsSyncAlways === true ? 'always' : { seconds: 60 },
     });
     const close = async (): Promise<void> => {

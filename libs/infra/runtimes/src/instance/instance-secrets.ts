@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { readJsonFile, writeJsonFile } from './json-file.js';
@@ -22,6 +22,11 @@ export const instanceSecrets = z.object({
   internalToken: secret,
 });
 export type InstanceSecrets = z.infer<typeof instanceSecrets>;
+
+/** The password of one user of NATS: derived under a name of its own, so that a service that knows its own learns no other. */
+export function natsPasswordOf(secrets: InstanceSecrets, user: string): string {
+  return createHmac('sha256', secrets.natsPassword).update(`nats user ${user}`).digest('base64url');
+}
 
 /** Reads the secrets of an instance, and makes those that are missing. */
 export async function loadSecrets(dataDir: string): Promise<InstanceSecrets> {

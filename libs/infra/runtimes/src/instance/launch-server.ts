@@ -4,9 +4,10 @@ import type { OnInstallProgress } from '../install/install-context.js';
 import type { RuntimeName } from '../manifest.js';
 import type { RunningServer } from '../process/child-server.js';
 import { startClickhouse } from '../servers/clickhouse-server.js';
-import { startNatsServer } from '../servers/nats-server.js';
+import { startNatsServer, type NatsUser } from '../servers/nats-server.js';
 import { startPostgres } from '../servers/postgres-server.js';
 import type { EmbeddedServerName } from './embedded-settings.js';
+import { natsPasswordOf } from './instance-secrets.js';
 import type { Instance } from './open-instance.js';
 
 /** User, and where there is one database, under this name. */
@@ -18,6 +19,8 @@ export interface LaunchOptions {
   readonly syncToDisk: boolean;
   /** Seconds after which NATS forces events to disk at the latest, or `always` for each. */
   readonly natsSyncInterval: 'always' | { readonly seconds: number };
+  /** Users of NATS beside the operator's. */
+  readonly natsUsers?: readonly NatsUser[] | undefined;
   readonly onInstallProgress: OnInstallProgress | undefined;
 }
 
@@ -30,7 +33,7 @@ export async function launchServer(instance: Instance, name: EmbeddedServerName,
   switch (name) {
     case 'nats':
       await mkdir(common.dataDir, { recursive: true, mode: 0o700 });
-      return startNatsServer({ ...common, password: secrets.natsPassword, syncInterval: options.natsSyncInterval });
+      return startNatsServer({ ...common, password: secrets.natsPassword, users: options.natsUsers?.map((user) => ({ ...user, password: natsPasswordOf(secrets, user.user) })), syncInterval: options.natsSyncInterval });
     case 'postgres':
       return startPostgres({ ...common, password: secrets.postgresPassword, database: ACCOUNT, syncToDisk: options.syncToDisk });
     case 'clickhouse':

@@ -1,6 +1,8 @@
 import type { OnInstallProgress } from '../install/install-context.js';
 import { readExternalServers, URL_FIELDS, type EmbeddedServerName, type EmbeddedUrls, type ObjectStoreSettings } from './embedded-settings.js';
 import type { LaunchOptions } from './launch-server.js';
+import { natsPasswordOf } from './instance-secrets.js';
+import type { NatsUser } from '../servers/nats-server.js';
 import type { Instance } from './open-instance.js';
 import { SupervisedServer, type OnServerEvent } from './supervised-server.js';
 
@@ -16,6 +18,8 @@ export interface StartEmbeddedOptions<Name extends EmbeddedServerName> {
   readonly restartsByItself?: boolean | undefined;
   /** Default: true. */
   readonly syncToDisk?: boolean | undefined;
+  /** Users of the embedded NATS beside the operator's, each with its allow-lists. */
+  readonly natsUsers?: readonly NatsUser[] | undefined;
   /** Default: one second. */
   readonly natsSyncInterval?: LaunchOptions['natsSyncInterval'] | undefined;
 }
@@ -30,6 +34,8 @@ export interface ServerStatus {
 
 export type EmbeddedServers<Name extends EmbeddedServerName = EmbeddedServerName> = EmbeddedUrls<Name> & {
   readonly objects: ObjectStoreSettings;
+  /** NATS with the credentials of one of `natsUsers`; a server that runs elsewhere keeps those of its setting. */
+  natsUrlOf(user: string): string;
   status(): readonly ServerStatus[];
   /** Ends a server's process as a crash would. */
   kill(name: Name): Promise<void>;
@@ -49,6 +55,7 @@ export async function startEmbedded<Name extends EmbeddedServerName = EmbeddedSe
   const launch: LaunchOptions = {
     syncToDisk: options.syncToDisk ?? true,
     natsSyncInterval: options.natsSyncInterval ?? { seconds: NATS_SYNC_SECONDS },
+    natsUsers: options.natsUsers,
     onInstallProgress: options.onProgress,
   };
   const servers = names
@@ -78,6 +85,7 @@ export async function startEmbedded<Name extends EmbeddedServerName = EmbeddedSe
   return {
     ...urls,
     objects: external.s3 ?? { kind: 'filesystem', root: instance.path('objects') },
+    natsUrlOf: (user) => external.urls.nats ?? find('nats').url.replace(/\/\/[^@]*@/, `//${user}:${natsPasswordOf(instance.secrets, user)}@`),
     status: () => names.map((name) => ({ name, pid: servers.find((server) => server.name === name)?.pid, isExternal: external.urls[name] !== undefined })),
     kill: (name) => find(name).kill(),
     restart: (name) => find(name).restart(),

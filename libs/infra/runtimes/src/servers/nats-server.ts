@@ -10,6 +10,13 @@ const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const serverInfo = z.object({ version: z.string(), jetstream: z.boolean().optional() });
 
+/** A user beside the operator's, with what it may publish and subscribe to; everything else is refused. */
+export interface NatsUser {
+  readonly user: string;
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}
+
 export interface NatsServerOptions {
   /** The nats-server executable. */
   readonly path: string;
@@ -19,13 +26,15 @@ export interface NatsServerOptions {
   readonly port: number;
   readonly user: string;
   readonly password: string;
+  /** More users, each with a password of its own. */
+  readonly users?: readonly (NatsUser & { readonly password: string })[] | undefined;
   /** When written events are forced to disk: after each write, or at the latest after this many seconds. */
   readonly syncInterval: 'always' | { readonly seconds: number };
   /** Told of the process at once, before it is ready. */
   readonly onSpawn?: ((pid: number) => void) | undefined;
 }
 
-/** Starts a NATS server with JetStream on the loopback address; every client needs the user and the password. */
+/** Starts a NATS server with JetStream on the loopback address; every client needs a user and its password. */
 export async function startNatsServer(options: NatsServerOptions): Promise<RunningServer> {
   await mkdir(options.dataDir, { recursive: true });
   const configFile = join(options.dataDir, 'nats-server.conf');
@@ -58,7 +67,11 @@ function configuration(options: NatsServerOptions): string {
     `  sync_interval: ${sync}`,
     '}',
     'authorization {',
-    `  users: [{ user: ${quoted(options.user)}, password: ${quoted(options.password)} }]`,
+    '  users: [',
+    `    { user: ${quoted(options.user)}, password: ${quoted(options.password)} }`,
+    ...(options.users ?? []).map(({ user, password, publish, subscribe }) =>
+      `    { user: ${quoted(user)}, password: ${quoted(password)}, permissions: { publish: { allow: ${JSON.stringify(publish)} }, subscribe: { allow: ${JSON.stringify(subscribe)} } } }`),
+    '  ]',
     '}',
     '',
   ].join('\n');
