@@ -5,7 +5,7 @@ import { textOf } from './broker-api.js';
 import type { NatsLink } from './connect-nats.js';
 import { DEAD_LETTER_STREAM, deadLetterBody, fileDeadLetter, removeDeadLetter, type DeadLetterBody } from './dead-letter-queue.js';
 import { directGetPage, leaderGet } from './direct-get.js';
-import { decodeEvent } from './event-codec.js';
+import { decodeStored } from './event-codec.js';
 import { redriveReply, redriveSubject } from './redrive.js';
 
 /** A message that a consumer could not take. */
@@ -74,7 +74,7 @@ export class DeadLetters {
   private async checkReadable(letter: DeadLetter): Promise<RedriveOutcome> {
     const event = await leaderGet(this.link.connection, letter.stream, { seq: letter.sequence });
     if (event === undefined) return { kind: 'failed', reason: `event ${letter.sequence} is no longer in ${letter.stream}` };
-    const decoded = decodeEvent(event.subject, event.sequence, event.data);
+    const decoded = decodeStored(event);
     return decoded.kind === 'poison' ? { kind: 'failed', reason: decoded.reason } : { kind: 'rebuild-needed', consumer: letter.consumer };
   }
 }

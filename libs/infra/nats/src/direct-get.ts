@@ -1,5 +1,6 @@
 import { TimeoutError, type Msg, type NatsConnection } from '@nats-io/transport-node';
 import { BrokerError, brokerCodes, brokerRequest, API_TIMEOUT_MS } from './broker-api.js';
+import { isCopyInAnswer, isCopyInRaw } from './copied-message.js';
 import { inboxOf } from './inbox.js';
 
 /** A message as it is stored. */
@@ -9,6 +10,8 @@ export interface StoredMessage {
   readonly data: Uint8Array;
   /** The broker's message id; empty when it has none. */
   readonly messageId: string;
+  /** It was not appended: see `isCopy`. */
+  readonly isCopy: boolean;
 }
 
 export interface DirectGetRequest {
@@ -63,6 +66,7 @@ function storedMessage(message: Msg): StoredMessage {
     sequence: Number(headers?.last('Nats-Sequence') ?? 0),
     data: message.data,
     messageId: headers?.get('Nats-Msg-Id') ?? '',
+    isCopy: isCopyInAnswer(headers),
   };
 }
 
@@ -82,6 +86,7 @@ export async function leaderGet(connection: NatsConnection, stream: string, requ
       sequence: message.seq,
       data: Buffer.from(message.data ?? '', 'base64'),
       messageId: /^Nats-Msg-Id: (.*)$/m.exec(rawHeaders)?.[1]?.trim() ?? '',
+      isCopy: isCopyInRaw(rawHeaders),
     };
   } catch (error) {
     if (error instanceof BrokerError && error.errorCode === brokerCodes.messageNotFound) return undefined;

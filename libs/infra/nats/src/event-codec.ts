@@ -1,8 +1,10 @@
 import { contractOf, parseStoredEvent, refOf, streamOf, subjectOf } from '@penstock/contract-events';
 import { APPEND_EVENTS_MAX, assert, isId, type AggregateRef, type AppendRequest, type RecordedEvent } from '@penstock/kernel';
 import { MsgHdrsImpl } from '@nats-io/nats-core/internal';
-import type { MsgHdrs } from '@nats-io/transport-node';
+import type { Msg, MsgHdrs } from '@nats-io/transport-node';
 import { textOf } from './broker-api.js';
+import { COPY_REASON, isCopy } from './copied-message.js';
+import type { StoredMessage } from './direct-get.js';
 
 /** An event as it goes to the broker. */
 export interface EncodedEvent {
@@ -95,8 +97,18 @@ export type DecodedEvent =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
   | { readonly kind: 'poison'; readonly reason: string };
 
+/** Reads what the leader gave. */
+export function decodeStored(message: Pick<StoredMessage, 'subject' | 'sequence' | 'data' | 'isCopy'>): DecodedEvent {
+  return message.isCopy ? { kind: 'poison', reason: COPY_REASON } : decodeEvent(message.subject, message.sequence, message.data);
+}
+
+/** Reads what a consumer delivered. */
+export function decodeMessage({ raw, sequence }: { readonly raw: Msg; readonly sequence: number }): DecodedEvent {
+  return isCopy(raw) ? { kind: 'poison', reason: COPY_REASON } : decodeEvent(raw.subject, sequence, raw.data);
+}
+
 /** Reads one stored message: JSON, envelope, contract, upcast. Never throws. */
-export function decodeEvent(subject: string, sequence: number, bytes: Uint8Array): DecodedEvent {
+function decodeEvent(subject: string, sequence: number, bytes: Uint8Array): DecodedEvent {
   const ref = knownRef(subject);
   if (ref === undefined) return { kind: 'poison', reason: `${subject} is not the subject of an aggregate` };
   let body: Record<string, unknown>;

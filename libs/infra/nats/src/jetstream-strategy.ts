@@ -6,7 +6,7 @@ import { NANOS_PER_MS } from './broker-api.js';
 import type { NatsLink } from './connect-nats.js';
 import { fileDeadLetter } from './dead-letter-queue.js';
 import { DurableConsumer } from './durable-consumer.js';
-import { decodeEvent } from './event-codec.js';
+import { decodeMessage } from './event-codec.js';
 import type { PulledMessage } from './pull-session.js';
 import { serveRedrive } from './redrive.js';
 import { inSpan, SpanKind } from './tracing.js';
@@ -95,7 +95,7 @@ export class JetStreamStrategy extends Server implements CustomTransportStrategy
   }
 
   private async take(message: PulledMessage): Promise<void> {
-    const decoded = decodeEvent(message.raw.subject, message.sequence, message.raw.data);
+    const decoded = decodeMessage(message);
     if (decoded.kind === 'poison') return this.bury(message, decoded.reason);
     try {
       await this.dispatch(decoded.event, message.deliveries);

@@ -19,7 +19,7 @@ import { BrokerError, backoffMs, brokerRequest, isTransient, pause } from './bro
 import type { NatsLink } from './connect-nats.js';
 import { fileDeadLetter } from './dead-letter-queue.js';
 import { leaderGet } from './direct-get.js';
-import { decodeEvent, encodeEvents, messageIdPrefix } from './event-codec.js';
+import { decodeMessage, decodeStored, encodeEvents, messageIdPrefix } from './event-codec.js';
 import { LastWritten } from './last-written.js';
 import { loadMessages } from './load-messages.js';
 import { orderedBatches, type OrderedOptions } from './ordered-batches.js';
@@ -65,8 +65,8 @@ export class NatsEventLog implements EventLog {
     const subject = subjectOf(ref);
     const stream = streamOf(ref.context);
     const messages = await this.untilAnswered(`load ${subject}`, () => loadMessages(this.link.connection, stream, subject, afterSequence, this.lastWritten.sequenceOf(subject)));
-    return messages.map(({ sequence, data }) => {
-      const decoded = decodeEvent(subject, sequence, data);
+    return messages.map(({ sequence, data, isCopy }) => {
+      const decoded = decodeStored({ subject, sequence, data, isCopy });
       if (decoded.kind === 'poison') throw new UnreadableEventError(stream, sequence, decoded.reason);
       return decoded.event;
     });
@@ -131,7 +131,7 @@ export class NatsEventLog implements EventLog {
   private async readable(stream: StreamName, messages: readonly PulledMessage[], signal: AbortSignal): Promise<readonly RecordedEvent[]> {
     const events: RecordedEvent[] = [];
     for (const message of messages) {
-      const decoded = decodeEvent(message.raw.subject, message.sequence, message.raw.data);
+      const decoded = decodeMessage(message);
       if (decoded.kind === 'event') events.push(decoded.event);
       else await this.bury(stream, message, decoded.reason, signal);
     }

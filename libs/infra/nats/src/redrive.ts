@@ -4,7 +4,7 @@ import type { Msg } from '@nats-io/transport-node';
 import { z } from 'zod';
 import type { NatsLink } from './connect-nats.js';
 import { leaderGet } from './direct-get.js';
-import { decodeEvent } from './event-codec.js';
+import { decodeStored } from './event-codec.js';
 
 /** Asks the processes of a durable to take one stored event once more. */
 export function redriveSubject(durable: string): string {
@@ -43,7 +43,7 @@ async function redriveOne(link: NatsLink, stream: StreamName, message: Msg, hand
   const { sequence } = redriveRequest.parse(message.json());
   const stored = await leaderGet(link.connection, stream, { seq: sequence });
   if (stored === undefined) return { kind: 'failed', reason: `event ${sequence} is no longer in ${stream}` };
-  const decoded = decodeEvent(stored.subject, stored.sequence, stored.data);
+  const decoded = decodeStored(stored);
   if (decoded.kind === 'poison') return { kind: 'failed', reason: decoded.reason };
   await handle(decoded.event);
   return { kind: 'done' };

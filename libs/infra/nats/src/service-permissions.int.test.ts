@@ -3,17 +3,21 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { contexts, streamOf } from '@penstock/contract-events';
+import { contexts, nodeLostV1, streamOf } from '@penstock/contract-events';
+import { eventually } from '@penstock/testing-kit';
 import { ensureRuntime, startTestServers, type TestServers } from '@penstock/infra-runtimes';
 import { authorizationConfig } from './authorization-config.js';
 import { brokerRequest } from './broker-api.js';
 import { connectNats, type NatsLink } from './connect-nats.js';
+import { DeadLetters } from './dead-letters.js';
 import { ensureStreams, untilStreamsExist } from './ensure-streams.js';
 import { NatsEventLog } from './nats-event-log.js';
 import { NatsSnapshotStore } from './nats-snapshot-store.js';
 import { natsServiceNames, permissionsOf, type NatsServiceName } from './service-permissions.js';
 
 const root = join(import.meta.dirname, '../../../..');
+
+const nodeLost = { type: nodeLostV1.type, data: nodeLostV1.schema.parse(nodeLostV1.example) };
 
 let servers: TestServers<'nats'>;
 const links: NatsLink[] = [];
@@ -69,6 +73,19 @@ describe('the users of the services on NATS', () => {
       const closed = new Promise<string>((resolve) => connection.subscribe(subject, { callback: (error, message) => resolve(error?.message ?? message.subject) }));
       expect(await closed).toContain('Permissions Violation');
     }
+  });
+
+  test('what a service has the broker copy into another context is no event there', async () => {
+    const agent = await as('agent');
+    const forged = { ref: { context: 'fleet' as const, aggregate: 'node', id: 'node_1' }, commandId: 'cmd_1', expected: 'any' as const, source: 'penstock/agent', correlationId: 'c', causationId: 'c', nowMs: Date.now(), events: [nodeLost] };
+    await new NatsEventLog(agent, { consumerName: 'agent' }).append(forged);
+    agent.connection.publish('$JS.API.DIRECT.GET.EV_FLEET', JSON.stringify({ last_by_subj: 'ev.fleet.node.node_1' }), { reply: 'ev.scaling.endpoint.ep_1' });
+    const scaling = new NatsEventLog(await as('autoscaler'), { consumerName: 'autoscaler' });
+    await eventually(() => scaling.bounds('EV_SCALING'), ({ lastSequence }) => lastSequence === 1);
+    for await (const batch of scaling.read('EV_SCALING')) expect(batch).toEqual([]);
+    await expect(scaling.load({ context: 'scaling', aggregate: 'endpoint', id: 'ep_1' })).rejects.toThrow(/copied here/);
+    const letters = await new DeadLetters(await as('gateway')).list();
+    expect(letters).toMatchObject([{ stream: 'EV_SCALING', consumer: 'autoscaler', reason: expect.stringContaining('copied here') }]);
   });
 
   test('the sample configuration for a server of one\'s own is up to date and valid', async () => {
