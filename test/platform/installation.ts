@@ -22,7 +22,10 @@ export class Installation {
     readonly servers: EmbeddedServers,
     readonly settings: InstallationSettings,
     readonly services: ReadonlyMap<ServiceName, ServiceProcess>,
+    private readonly options: InstallationOptions,
   ) {}
+
+  private readonly added: ServiceProcess[] = [];
 
   static async start(options: InstallationOptions): Promise<Installation> {
     const folder = await mkdtemp(join(tmpdir(), 'penstock-installation-'));
@@ -52,7 +55,7 @@ export class Installation {
       const port = name === 'gateway' ? settings.gatewayPort : await findFreePort();
       services.set(name, new ServiceProcess(name, options.root, defined({ ...environments[name], ...options.environment }), port, instance.path('logs', `${name}.log`)));
     }
-    const installation = new Installation(folder, instance, servers, settings, services);
+    const installation = new Installation(folder, instance, servers, settings, services, options);
     try {
       for (const service of services.values()) await service.start();
       return installation;
@@ -72,8 +75,19 @@ export class Installation {
     return found;
   }
 
+  /** A further gateway on an address of its own; it has its own spool and is stopped with the rest. */
+  async addGateway(): Promise<ServiceProcess> {
+    const name = `gateway-${this.added.length + 2}`;
+    const environment = defined({ ...serviceEnvironments(this.settings).gateway, ...this.options.environment, DATA_DIR: this.instance.path(name) });
+    const gateway = new ServiceProcess('gateway', this.options.root, environment, await findFreePort(), this.instance.path('logs', `${name}.log`));
+    await gateway.start();
+    this.added.push(gateway);
+    return gateway;
+  }
+
   /** Stops the services in an orderly way, then the servers, and removes the folder unless it is to be looked at. */
   async close(keep = false): Promise<void> {
+    for (const service of this.added) await service.stop();
     for (const name of [...serviceNames].reverse()) await this.services.get(name)?.stop();
     await this.servers.stop();
     await this.instance.close();
