@@ -84,6 +84,11 @@ describe('the whole platform with a real model in a real engine', () => {
     expect(answers.every((answer) => answer.choices[0]?.message.content !== '')).toBe(true);
     expect(await rules()).toEqual(['wake']);
     await until('scaled to zero', WAIT_MS, async () => ((await rules()).at(-1) === 'idle' ? true : undefined));
+    // Until it drains, the last replica still answers; asked for is what happens without one.
+    await until('the last replica stopped', WAIT_MS, async () => {
+      const { replicas } = (await admin('GET', '/admin/v1/fleet')) as { replicas: { endpointId: string }[] };
+      return replicas.some((replica) => replica.endpointId === deployed.endpoint_id) ? undefined : true;
+    });
     expect((await ask()).usage?.completion_tokens).toBe(4);
     expect((await rules()).slice(0, 3)).toEqual(['wake', 'idle', 'wake']);
   });
