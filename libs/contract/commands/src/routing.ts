@@ -33,6 +33,12 @@ export const admitRequest = defineCommand({
     /** Replicas that already failed this request. */
     excludedReplicaIds: z.array(id).max(16).default([]),
     promptTokensEstimate: z.int().nonnegative().default(0),
+    /** Tokens that the answer may have at most; with the prompt, what the request may need of a KV cache. */
+    answerTokensMax: z.int().nonnegative().default(0),
+    /** A class is served before those after it. */
+    priority: z.enum(['reserved', 'paid', 'best-effort', 'batch']).default('paid'),
+    /** The tenant's share against others of the same class. */
+    weight: z.number().positive().max(1_000).default(1),
     waitMsMax: z.int().nonnegative().max(600_000),
   }),
   reply: lease,
@@ -62,6 +68,53 @@ export const cancelAdmission = defineCommand({
   request: z.object({ requestId: id, endpointId: id }),
   reply: z.object({ cancelled: z.boolean() }),
 });
+
+const replicaReport = z.object({
+  replicaId: id,
+  /** Slots that the gateway may fill. */
+  slots: z.int().nonnegative(),
+  /** Slots that its requests hold now; more than `slots` after those were recalled. */
+  inUse: z.int().nonnegative(),
+  /** Tokens of the KV cache that it may fill; 0 where the size of the cache is not known. */
+  tokens: z.int().nonnegative(),
+  tokensInUse: z.int().nonnegative(),
+  /** Requests that ended well since the last report, that failed, and that failed after the last one that ended well. */
+  ok: z.int().nonnegative(),
+  failed: z.int().nonnegative(),
+  failedLast: z.int().nonnegative(),
+});
+export type ReplicaReport = z.infer<typeof replicaReport>;
+
+const loanReport = z.object({
+  endpointId: id,
+  /** Counts up with every report of a gateway on an endpoint, over its restarts too. */
+  sequence: z.int().positive(),
+  /** Slots that the gateway would like to hold ahead of its requests. */
+  wantedSlots: z.int().nonnegative().max(100_000),
+  /** Requests since the last report. */
+  requests: z.int().nonnegative(),
+  replicas: z.array(replicaReport).max(1_000),
+});
+export type LoanReport = z.infer<typeof loanReport>;
+
+const replicaLoan = lease.pick({ replicaId: true, modelVersionId: true, url: true, engine: true, servedModel: true }).extend({
+  slots: z.int().positive(),
+  /** Tokens of the KV cache that the gateway may fill, of those that the cache holds; null when its size is not known. */
+  tokens: z.int().nonnegative().nullable(),
+  kvTokens: z.int().positive().nullable(),
+});
+export type ReplicaLoan = z.infer<typeof replicaLoan>;
+
+export const borrowSlots = defineCommand({
+  subject: 'cmd.router.borrow',
+  summary: 'Reports the slots that a gateway holds ahead of its requests, and asks which it may hold from now on.',
+  request: z.object({ gatewayId: id, reports: z.array(loanReport).min(1).max(500) }),
+  /** Endpoints that are missing have no owner at the moment: what was lent before stays lent until it expires. */
+  reply: z.object({ endpoints: z.array(z.object({ endpointId: id, loans: z.array(replicaLoan) })) }),
+});
+
+/** Body of the live signal `tele.recall.<endpointId>`: requests wait at the router, so gateways give back what they do not use. */
+export const slotRecall = z.object({ endpointId: id });
 
 /**
  * Body of the live signal `tele.router.<instanceId>`, sent every second and at each change of membership. Endpoints are spread over the

@@ -7,5 +7,7 @@ export type AdmissionEffect =
   | { readonly kind: 'refuse'; readonly requestId: string; readonly leaseId: string; readonly refusal: Refusal }
   /** The first request came to a cold endpoint. Whoever acts on it repeats it while `needsWake` holds. */
   | { readonly kind: 'wake'; readonly endpointId: string; readonly waiting: number }
+  /** Requests wait while gateways hold slots ahead of need: they are to give back what they do not use. */
+  | { readonly kind: 'recall'; readonly endpointId: string }
   | { readonly kind: 'circuit-opened'; readonly endpointId: string; readonly replicaId: string; readonly reason: string; readonly failures: number; readonly retryAtMs: number }
   | { readonly kind: 'circuit-closed'; readonly endpointId: string; readonly replicaId: string };

@@ -19,8 +19,8 @@ interface Model {
   nowMs: number;
   admissions: number;
   readonly fates: Map<string, Fate>;
-  /** Admissions without exclusions that wait, oldest first. */
-  queued: string[];
+  /** Admissions without exclusions that wait, oldest first, with their tenant. */
+  queued: { readonly leaseId: string; readonly tenant: string }[];
 }
 
 class Real {
@@ -35,9 +35,10 @@ function observe(model: Model, effects: readonly AdmissionEffect[]): void {
     // Each admission ends once.
     expect(model.fates.get(effect.leaseId)).toBe('waiting');
     model.fates.set(effect.leaseId, effect.kind === 'grant' ? 'granted' : 'refused');
-    // Of those that take any replica, the oldest is granted first.
-    if (effect.kind === 'grant' && model.queued.includes(effect.leaseId)) expect(model.queued[0]).toBe(effect.leaseId);
-    model.queued = model.queued.filter((leaseId) => leaseId !== effect.leaseId);
+    // Of a tenant's requests that take any replica, the oldest is granted first.
+    const granted = model.queued.find((queued) => queued.leaseId === effect.leaseId);
+    if (effect.kind === 'grant' && granted !== undefined) expect(model.queued.find((queued) => queued.tenant === granted.tenant)).toBe(granted);
+    model.queued = model.queued.filter((queued) => queued !== granted);
   }
 }
 
@@ -83,7 +84,7 @@ class Admit extends Step {
     const name = String((model.admissions += 1));
     const leaseId = `lease_${name}`;
     model.fates.set(leaseId, 'waiting');
-    if (this.excluded.length === 0) model.queued.push(leaseId);
+    if (this.excluded.length === 0) model.queued.push({ leaseId, tenant: this.tenant });
     observe(model, admit(state, { requestId: `req_${name}`, leaseId, gatewayId: 'g', organisationId: this.tenant, excludedReplicaIds: this.excluded, waitMsMax: this.waitMsMax }, model.nowMs));
   }
   override toString(): string {
@@ -113,7 +114,7 @@ class Cancel extends Step {
     const name = 1 + (this.which % Math.max(1, model.admissions));
     const leaseId = `lease_${name}`;
     if (model.fates.get(leaseId) === 'waiting') model.fates.set(leaseId, 'cancelled');
-    model.queued = model.queued.filter((queued) => queued !== leaseId);
+    model.queued = model.queued.filter((queued) => queued.leaseId !== leaseId);
     observe(model, cancel(state, `req_${name}`, model.nowMs).effects);
   }
   override toString(): string {

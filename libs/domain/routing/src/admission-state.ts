@@ -1,6 +1,9 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { Circuit } from './circuit.js';
+import { FairOrder } from './fair-order.js';
+import type { GatewayLoan } from './loans.js';
 import type { ReplicaCandidate } from './pick-replica.js';
+import type { PriorityClass } from './priority.js';
 
 export interface AdmissionSettings {
   readonly endpointId: string;
@@ -20,13 +23,20 @@ export interface ServingReplica {
   readonly engine: Lease['engine'];
   readonly servedModel: string;
   readonly slots: number;
+  /** Tokens that its KV cache holds; null or left out when that is not known. */
+  readonly kvTokens?: number | null;
 }
 
 /** A replica with what the owner of the endpoint knows about it. */
 export interface AdmissionReplica extends ReplicaCandidate {
   facts: ServingReplica;
   slots: number;
+  /** Slots that are held or lent. */
   inFlight: number;
+  kvTokens: number | null;
+  /** Tokens of the KV cache that are held or lent. */
+  tokensInFlight: number;
+  longInFlight: number;
   isHealthy: boolean;
   circuit: Circuit;
   /** False while it drains: its leases go on, it gets no new ones. */
@@ -44,6 +54,12 @@ export interface AdmissionRequest {
   readonly excludedReplicaIds: readonly string[];
   /** How long the caller waits at most, through a cold start too. */
   readonly waitMsMax: number;
+  /** Default: `paid`. */
+  readonly priority?: PriorityClass;
+  /** Its tenant's share against others of the same class. Default: 1. */
+  readonly weight?: number;
+  /** Tokens that it may need, its answer included. Default: 0. */
+  readonly workTokens?: number;
 }
 
 /** A request in the queue. */
@@ -57,6 +73,11 @@ export interface Waiter extends AdmissionRequest {
   metColdStart: boolean;
   /** Failed starts of the endpoint that were known when it came. */
   readonly failedStartsBefore: number;
+  readonly rank: number;
+  readonly weight: number;
+  readonly workTokens: number;
+  startTag: number;
+  sequence: number;
 }
 
 export interface HeldLease {
@@ -66,6 +87,8 @@ export interface HeldLease {
   readonly gatewayId: string;
   readonly grantedAtMs: number;
   readonly isProbe: boolean;
+  readonly workTokens: number;
+  readonly isLong: boolean;
   expiresAtMs: number;
 }
 
@@ -99,7 +122,15 @@ export interface AdmissionState {
   readonly leases: Map<string, HeldLease>;
   /** By request id, oldest first. */
   readonly waiting: Map<string, Waiter>;
+  /** The same requests in the order in which they get slots. */
+  readonly order: FairOrder<Waiter>;
   readonly waitingByTenant: Map<string, number>;
+  /** Slots that gateways hold ahead of their requests, by gateway. */
+  readonly loans: Map<string, GatewayLoan>;
+  /** When a request waited last; nothing is lent shortly after. */
+  lastQueuedAtMs: number;
+  /** No loan expires before this time. */
+  earliestLoanExpiryMs: number;
   /** Leases that were given back lately: a renewal that arrives late must not bring them back. */
   readonly releasedLately: Set<string>;
   /** No grants before this time: a new owner first learns from renewals what is in flight. */
@@ -122,7 +153,11 @@ export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: 
     serving: [],
     leases: new Map(),
     waiting: new Map(),
+    order: new FairOrder(),
     waitingByTenant: new Map(),
+    loans: new Map(),
+    lastQueuedAtMs: -Infinity,
+    earliestLoanExpiryMs: Infinity,
     releasedLately: new Set(),
     grantsFromMs,
     rotation: 0,
@@ -150,4 +185,11 @@ export function slotsOf(state: AdmissionState): number {
   let slots = 0;
   for (const replica of state.serving) slots += replica.slots;
   return slots;
+}
+
+/** Slots in use: those of leases, and those of loans as far as the gateways use them. */
+export function runningOf(state: AdmissionState): number {
+  let running = state.leases.size;
+  for (const loan of state.loans.values()) for (const lent of loan.replicas.values()) running += lent.inUse;
+  return running;
 }

@@ -6,6 +6,7 @@ import { isCold, type AdmissionRequest, type AdmissionState, type Waiter } from 
 import { forgetLease } from './leases.js';
 import { grantWaiting, tryGrant } from './grant.js';
 import { dueAtMs } from './overdue.js';
+import { DEFAULT_PRIORITY, rankOf } from './priority.js';
 
 /**
  * Takes in one request: a free slot is granted at once, else the request waits in the bounded queue, else it is refused.
@@ -56,17 +57,24 @@ function waiterOf(state: AdmissionState, request: AdmissionRequest, nowMs: numbe
     queueClockMs: cold ? null : startMs,
     metColdStart: cold,
     failedStartsBefore: state.startTrouble.failedStarts,
+    rank: rankOf(request.priority ?? DEFAULT_PRIORITY),
+    weight: request.weight ?? 1,
+    workTokens: request.workTokens ?? 0,
+    startTag: 0,
+    sequence: 0,
   };
 }
 
 function enqueue(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): void {
   const refusal = waitRefusal(state, waiter, nowMs);
-  const verdict = refusal === undefined ? queueVerdict(state, waiter.organisationId) : { kind: 'refused' as const, refusal };
+  const verdict = refusal === undefined ? queueVerdict(state, waiter) : { kind: 'refused' as const, refusal };
   if (verdict.kind === 'refused') {
     effects.push({ kind: 'refuse', requestId: waiter.requestId, leaseId: waiter.leaseId, refusal: verdict.refusal });
   } else {
     if (verdict.kind === 'displace') refuseWaiter(state, verdict.waiter, queueFull(state), effects);
     addWaiter(state, waiter);
+    state.lastQueuedAtMs = nowMs;
+    if (state.loans.size > 0) effects.push({ kind: 'recall', endpointId: state.settings.endpointId });
     state.earliestDueMs = Math.min(state.earliestDueMs, dueAtMs(state, waiter));
   }
   if (isCold(state) && !state.wakeRequested) {

@@ -3,6 +3,7 @@ import { isCold, type AdmissionState } from './admission-state.js';
 import { refuseWaiter } from './admit.js';
 import { grantWaiting } from './grant.js';
 import { expireLeases } from './leases.js';
+import { expireLoans } from './loans.js';
 import { dueAtMs, overdueRefusal } from './overdue.js';
 
 /**
@@ -11,7 +12,7 @@ import { dueAtMs, overdueRefusal } from './overdue.js';
  */
 export function expire(state: AdmissionState, nowMs: number): { readonly expired: number; readonly effects: AdmissionEffect[] } {
   const effects: AdmissionEffect[] = [];
-  const expired = expireLeases(state, nowMs);
+  const expired = expireLeases(state, nowMs) + expireLoans(state, nowMs);
   grantWaiting(state, nowMs, effects);
   if (nowMs >= state.earliestDueMs || isCold(state)) refuseOverdue(state, nowMs, effects);
   return { expired, effects };

@@ -4,17 +4,20 @@ import { removeWaiter } from './admission-queue.js';
 import type { AdmissionReplica, AdmissionState, Waiter } from './admission-state.js';
 import { beginProbe, circuitAllows } from './circuit.js';
 import { pickReplica } from './pick-replica.js';
+import { isLongContext } from './replica-work.js';
 
 /** Waiting requests that are looked past because none of the free replicas suits them. */
 export const GRANT_SCAN_MAX = 64;
 
-/** Gives free slots to whoever waits, oldest first. A request that excludes the free replicas does not hold up those behind it. */
+/** Gives free slots to whoever waits, in the fair order. A request that excludes the free replicas does not hold up those behind it. */
 export function grantWaiting(state: AdmissionState, nowMs: number, effects: AdmissionEffect[]): void {
-  let passedOver = 0;
-  for (const waiter of state.waiting.values()) {
+  if (state.waiting.size > 0) state.lastQueuedAtMs = nowMs;
+  for (let passedOver = 0; passedOver < GRANT_SCAN_MAX;) {
+    const waiter = state.order.at(passedOver);
+    if (waiter === undefined) return;
     if (tryGrant(state, waiter, nowMs, effects)) continue;
     passedOver += 1;
-    if (waiter.excludedReplicaIds.length === 0 || passedOver >= GRANT_SCAN_MAX) return;
+    if (waiter.excludedReplicaIds.length === 0) return;
   }
 }
 
@@ -22,9 +25,10 @@ export function grantWaiting(state: AdmissionState, nowMs: number, effects: Admi
 export function tryGrant(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): boolean {
   if (nowMs < state.grantsFromMs) return false;
   for (const replica of state.serving) replica.isHealthy = circuitAllows(replica.circuit, nowMs);
-  const replica = pickReplica(state.serving, { excludedReplicaIds: waiter.excludedReplicaIds, rotation: state.rotation });
+  const replica = pickReplica(state.serving, { excludedReplicaIds: waiter.excludedReplicaIds, rotation: state.rotation, workTokens: waiter.workTokens });
   if (replica === undefined) return false;
   state.rotation = (state.rotation + 1) % Number.MAX_SAFE_INTEGER;
+  if (state.waiting.get(waiter.requestId) === waiter) state.order.serve(waiter);
   removeWaiter(state, waiter);
   const lease = lend(state, replica, waiter, nowMs);
   effects.push({ kind: 'grant', requestId: waiter.requestId, leaseId: waiter.leaseId, lease });
@@ -35,6 +39,9 @@ function lend(state: AdmissionState, replica: AdmissionReplica, waiter: Waiter, 
   const isProbe = replica.circuit.phase !== 'closed';
   replica.circuit = beginProbe(replica.circuit);
   replica.inFlight += 1;
+  replica.tokensInFlight += waiter.workTokens;
+  const isLong = isLongContext(waiter.workTokens, replica.kvTokens);
+  if (isLong) replica.longInFlight += 1;
   const { replicaId, modelVersionId, url, engine, servedModel } = replica.facts;
   const expiresAtMs = nowMs + state.settings.leaseTtlMs;
   const lease: Lease = {
@@ -45,7 +52,7 @@ function lend(state: AdmissionState, replica: AdmissionReplica, waiter: Waiter, 
     queuedMs: Math.max(0, nowMs - waiter.enqueuedAtMs),
     coldStart: waiter.metColdStart,
   };
-  state.leases.set(lease.leaseId, { lease, requestId: waiter.requestId, gatewayId: waiter.gatewayId, grantedAtMs: nowMs, isProbe, expiresAtMs });
+  state.leases.set(lease.leaseId, { lease, requestId: waiter.requestId, gatewayId: waiter.gatewayId, grantedAtMs: nowMs, isProbe, workTokens: waiter.workTokens, isLong, expiresAtMs });
   state.earliestExpiryMs = Math.min(state.earliestExpiryMs, expiresAtMs);
   return lease;
 }

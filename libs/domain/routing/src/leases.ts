@@ -26,7 +26,7 @@ export function release(state: AdmissionState, releases: readonly Release[], now
     if (held === undefined) continue;
     released += 1;
     const replica = state.replicas.get(held.lease.replicaId);
-    if (replica !== undefined) judge(state, replica, held, outcome, nowMs, effects);
+    if (replica !== undefined) judge(state, replica, held.isProbe, outcome, nowMs, effects);
     if (outcome === 'ok' && held.requestId !== null) learnServiceTime(state, nowMs - held.grantedAtMs);
     dropLease(state, held);
   }
@@ -81,23 +81,26 @@ export function expireLeases(state: AdmissionState, nowMs: number): number {
 export function dropLease(state: AdmissionState, held: HeldLease): void {
   if (!state.leases.delete(held.lease.leaseId)) return;
   const replica = state.replicas.get(held.lease.replicaId);
-  if (replica !== undefined) replica.inFlight -= 1;
+  if (replica === undefined) return;
+  replica.inFlight -= 1;
+  replica.tokensInFlight -= held.workTokens;
+  if (held.isLong) replica.longInFlight -= 1;
 }
 
 function adopt(state: AdmissionState, gatewayId: string, lease: Lease, nowMs: number, expiresAtMs: number): boolean {
   const replica = state.replicas.get(lease.replicaId);
   if (replica === undefined || state.releasedLately.has(lease.leaseId) || state.leases.size >= LEASES_MAX) return false;
   replica.inFlight += 1;
-  state.leases.set(lease.leaseId, { lease, requestId: null, gatewayId, grantedAtMs: nowMs, isProbe: false, expiresAtMs });
+  state.leases.set(lease.leaseId, { lease, requestId: null, gatewayId, grantedAtMs: nowMs, isProbe: false, workTokens: 0, isLong: false, expiresAtMs });
   state.earliestExpiryMs = Math.min(state.earliestExpiryMs, expiresAtMs);
   state.lastRequestAtMs ??= nowMs;
   return true;
 }
 
-function judge(state: AdmissionState, replica: AdmissionReplica, held: HeldLease, outcome: ReplicaOutcome, nowMs: number, effects: AdmissionEffect[]): void {
+export function judge(state: AdmissionState, replica: AdmissionReplica, isProbe: boolean, outcome: ReplicaOutcome, nowMs: number, effects: AdmissionEffect[]): void {
   const out = state.serving.filter((candidate) => candidate.circuit.phase !== 'closed').length;
   const mayOpen = replica.isServing && out < openCircuitsMax(state.serving.length);
-  const { circuit, change } = recordOutcome(replica.circuit, outcome, { isProbe: held.isProbe, mayOpen, nowMs });
+  const { circuit, change } = recordOutcome(replica.circuit, outcome, { isProbe, mayOpen, nowMs });
   replica.circuit = circuit;
   const named = { endpointId: state.settings.endpointId, replicaId: replica.replicaId };
   if (change?.kind === 'opened') effects.push({ kind: 'circuit-opened', ...named, reason: change.reason, failures: change.failures, retryAtMs: circuit.retryAtMs });

@@ -1,3 +1,5 @@
+import { kvRoomFilter } from './replica-work.js';
+
 /** What the choice of a replica looks at. The admission state and the gateway's fallback both keep records of this shape. */
 export interface ReplicaCandidate {
   readonly replicaId: string;
@@ -7,6 +9,12 @@ export interface ReplicaCandidate {
   readonly slots: number;
   /** False while its circuit keeps requests away. */
   readonly isHealthy: boolean;
+  /** Tokens that its KV cache holds; null or left out when that is not known. */
+  readonly kvTokens?: number | null;
+  /** Tokens that the requests with a slot may need. */
+  readonly tokensInFlight?: number;
+  /** Long contexts among them. */
+  readonly longInFlight?: number;
 }
 
 export interface PickContext {
@@ -14,6 +22,8 @@ export interface PickContext {
   readonly excludedReplicaIds: readonly string[];
   /** Counts up from pick to pick; equal scores are taken in turn by it, so that the choice needs no randomness. */
   readonly rotation: number;
+  /** Tokens that the request may need, its answer included. */
+  readonly workTokens?: number;
 }
 
 /** Leaves a replica out. */
@@ -50,7 +60,7 @@ export const leastLoadedScorer: ReplicaScorer = {
 };
 
 export const defaultPickPolicy: PickPolicy = {
-  filters: [healthyFilter, notExcludedFilter, freeSlotFilter],
+  filters: [healthyFilter, notExcludedFilter, freeSlotFilter, kvRoomFilter],
   scorers: [leastLoadedScorer],
 };
 

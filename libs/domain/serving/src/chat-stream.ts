@@ -2,8 +2,10 @@ import type { EngineDialect, EngineFault } from './engine-dialect.js';
 import { failedFault } from './engine-fault.js';
 import { addUsage, noteFinish, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
+import { ContentTemplate } from './content-template.js';
 import { DeltaCleaner, type CleanDelta } from './chat-delta.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
+import { sseFrame } from './sse-frame.js';
 import { readFinishReason, type FinishReason } from './finish-reason.js';
 
 /** What every chunk of one answer repeats. */
@@ -48,11 +50,33 @@ export class ChatStream {
   private running: RunningUsage = noUsage;
   private pieces = 0;
   private outcome: ChatStreamStep['outcome'] = 'open';
+  private template: ContentTemplate | undefined;
+  /** The last event that {@link frameOf} took: what it says of usage is read when somebody asks. */
+  private unread: string | undefined;
 
   constructor(private readonly identity: AnswerIdentity, private readonly options: { readonly dialect: EngineDialect; readonly includeUsage: boolean }) {}
 
+  /**
+   * The event for the client, where `data` differs from the last event that was pushed in nothing but its text and numbers of its
+   * end: then the answer is the same text in the same place, and nothing has to be parsed. Undefined for any other event: push it.
+   */
+  frameOf(data: string): string | undefined {
+    const frame = this.outcome === 'open' ? this.template?.frameOf(data) : undefined;
+    if (frame === undefined) return undefined;
+    this.pieces += 1;
+    this.unread = data;
+    return frame;
+  }
+
   /** Takes the data of one event of the engine's stream. */
   push(data: string): ChatStreamStep {
+    this.readUnread();
+    const step = this.take(data);
+    this.template = this.templateOf(data, step);
+    return step;
+  }
+
+  private take(data: string): ChatStreamStep {
     if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
     if (data.trim() === '[DONE]') return this.end();
     let body: unknown;
@@ -86,6 +110,7 @@ export class ChatStream {
 
   /** Usage up to the last event that was pushed; counted from the pieces of content while the engine has said nothing. */
   usage(): RunningUsage {
+    this.readUnread();
     return this.running.known ? this.running : { ...noUsage, completionTokens: this.pieces };
   }
 
@@ -117,6 +142,24 @@ export class ChatStream {
       chunks.push(this.chunk(index, {}, finish.reason, undefined));
     }
     return undefined;
+  }
+
+  private readUnread(): void {
+    if (this.unread === undefined) return;
+    const reading = this.options.dialect.readUsage(JSON.parse(this.unread));
+    this.unread = undefined;
+    if (reading !== undefined) this.running = addUsage(this.running, reading);
+  }
+
+  /** Only for an answer with one choice, since the usage of several adds up event by event. */
+  private templateOf(data: string, step: ChatStreamStep): ContentTemplate | undefined {
+    const [chunk, second] = step.chunks;
+    if (step.outcome !== 'open' || second !== undefined || this.choices.size !== 1) return undefined;
+    if (chunk === undefined) return step.chunks.length === 0 ? this.template : undefined;
+    const [choice] = chunk.choices;
+    const delta = choice?.delta;
+    if (choice === undefined || choice.finish_reason !== null || (choice.logprobs ?? null) !== null || typeof delta?.content !== 'string' || Object.keys(delta).length !== 1) return undefined;
+    return ContentTemplate.learn(data, delta.content, sseFrame(chunk));
   }
 
   private stateOf(index: number): ChoiceState {

@@ -4,6 +4,13 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 const SECONDS_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
+export interface ModelMetrics {
+  readonly timeToFirstToken: Histogram.Internal<'model'>;
+  readonly duration: Histogram.Internal<'model'>;
+  readonly promptTokens: Counter.Internal;
+  readonly completionTokens: Counter.Internal;
+}
+
 /** Figures of the gateway; names of the `gen_ai` family where OpenTelemetry has one. */
 export class GatewayMetrics {
   readonly registry: Registry;
@@ -14,6 +21,10 @@ export class GatewayMetrics {
   readonly inFlight: Gauge;
   readonly admissions: Counter<'source'>;
   readonly retries: Counter<'reason'>;
+
+  /** Looked up by every request, so the library's own search by labels is done once for each. */
+  private readonly requestCounters = new Map<string, Counter.Internal>();
+  private readonly models = new Map<string, ModelMetrics>();
 
   constructor(usage: UsageOutbox) {
     const registry = createMetrics('gateway');
@@ -28,5 +39,23 @@ export class GatewayMetrics {
     this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
     new Gauge({ name: 'penstock_usage_spool_bytes', help: 'Bytes of usage on the disk', registers, collect() { this.set(usage.stats().bytes); } });
     new Gauge({ name: 'penstock_usage_unpublished', help: 'Settled requests that the event log has not confirmed', registers, collect() { this.set(usage.stats().unpublished); } });
+  }
+
+  countRequest(route: string, status: number): void {
+    const name = `${route} ${status}`;
+    let counter = this.requestCounters.get(name);
+    // Routes and statuses are few.
+    if (counter === undefined) this.requestCounters.set(name, (counter = this.requests.labels(route, String(status))));
+    counter.inc();
+  }
+
+  /** The figures of one model; endpoints exist, so their names are bounded. */
+  ofModel(model: string): ModelMetrics {
+    let metrics = this.models.get(model);
+    if (metrics === undefined) {
+      metrics = { timeToFirstToken: this.timeToFirstToken.labels(model), duration: this.duration.labels(model), promptTokens: this.tokens.labels(model, 'prompt'), completionTokens: this.tokens.labels(model, 'completion') };
+      this.models.set(model, metrics);
+    }
+    return metrics;
   }
 }

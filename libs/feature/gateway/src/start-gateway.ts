@@ -1,10 +1,13 @@
+import { routes } from '@penstock/contract-http';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
 import { LeaseBook } from './chat/lease-book.js';
+import { LentSlots } from './chat/lent-slots.js';
 import { ReplicaChooser } from './chat/own-choice.js';
 import { ReplicaClients } from './chat/replica-clients.js';
+import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
@@ -14,9 +17,11 @@ import { closeViews, followViews, type GatewayViews } from './gateway-views.js';
 import { CallerCheck } from './http/caller.js';
 import { FaultFilter } from './http/fault-filter.js';
 import { OpenStreams } from './http/open-streams.js';
+import { DirectRoutes, type DirectRoute } from './http/direct-routes.js';
+import { LoadGuard } from './http/load-guard.js';
 import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
-import { serverOptions } from './http/server-options.js';
+import { requestIdSource, serverOptions } from './http/server-options.js';
 import { trackUnusedSockets } from './http/unused-sockets.js';
 
 /** Of the time to drain, the part that answers get to finish by themselves; the rest is for ending the others and for usage. */
@@ -31,12 +36,21 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const gatewayId = config.GATEWAY_ID ?? ports.ids.next('inst');
   const router = new RouterWatch(ports.clock, config.ROUTER_SILENCE_MS_MAX);
   await router.start(ports.signals);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics });
+  const lent = new LentSlots(gatewayId, ports);
+  await lent.start(ports.signals, views.fleet);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent });
+  router.onNew(() => {
+    chat.leases.renewAll();
+    lent.reportSoon();
+  });
+  const guard = new LoadGuard(ports.timers);
   const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
   const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
+    guard.stop();
+    await lent.close();
     await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
@@ -48,9 +62,11 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
       configureHttp: async (instance, app) => {
         app.useGlobalFilters(new FaultFilter(chat.logger));
         state.streams = app.get(OpenStreams);
-        state.closeUnused = trackUnusedSockets(instance.server);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
-        await registerRoutes(instance, groups, { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining });
+        const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
+        await registerRoutes(instance, groups, parts);
+        new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups)).attach(instance.server);
+        state.closeUnused = trackUnusedSockets(instance.server);
       },
       onDrain: async () => {
         state.isDraining = true;
@@ -67,9 +83,17 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   }
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics }): ChatParts {
-  const leases = new LeaseBook(own.gatewayId, ports);
+function directRoutes(groups: readonly RouteGroup[]): DirectRoute[] {
+  const contracts = new Map(routes.map((contract) => [`${contract.method} ${contract.path}`, contract]));
+  return groups.flatMap((group) => group.handlers).flatMap(({ route, direct }) => {
+    const contract = contracts.get(route);
+    return direct === undefined || contract === undefined ? [] : [{ contract, serve: direct }];
+  });
+}
+
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; lent: LentSlots }): ChatParts {
+  const leases = new LeaseBook(own.gatewayId, own.lent, ports);
   const chooser = new ReplicaChooser(views.fleet, leases, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases });
-  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics };
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries: new RetryBudget(() => ports.clock.now()) };
 }

@@ -1,6 +1,6 @@
-import { admitRequest, cancelAdmission, releaseLeases, renewLeases, type CommandContract } from '@penstock/contract-commands';
+import { admitRequest, borrowSlots, cancelAdmission, releaseLeases, renewLeases, type CommandContract } from '@penstock/contract-commands';
 import type { CatalogState, EndpointState } from '@penstock/domain-catalog';
-import type { Waiter } from '@penstock/domain-routing';
+import { DEFAULT_PRIORITY, type Waiter } from '@penstock/domain-routing';
 import { refused } from '@penstock/feature-shell';
 import { ServiceUnavailableError, type Clock, type IdSource, type LiveProjection, type Logger, type Refusal, type Timers } from '@penstock/kernel';
 import type { z } from 'zod';
@@ -12,6 +12,8 @@ import type { RouterMembers } from './router-members.js';
 type AdmitCommand = z.output<typeof admitRequest.request>;
 type ReleaseCommand = z.output<typeof releaseLeases.request>;
 type RenewCommand = z.output<typeof renewLeases.request>;
+type BorrowCommand = z.output<typeof borrowSlots.request>;
+type BorrowReply = z.output<typeof borrowSlots.reply>;
 type CancelCommand = z.output<typeof cancelAdmission.request>;
 
 /** How long an endpoint may be unknown: a gateway's catalog may be ahead of ours. */
@@ -55,8 +57,10 @@ export class AdmissionService {
     this.passing.add(passing);
     const forwarded = await passing;
     if (forwarded !== undefined) return forwarded;
-    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax } = command;
-    return this.parts.desks.open(endpoint).admit({ requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax });
+    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, promptTokensEstimate, answerTokensMax } = command;
+    return this.parts.desks.open(endpoint).admit({
+      requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, workTokens: promptTokensEstimate + answerTokensMax,
+    });
   }
 
   async release(command: ReleaseCommand): Promise<{ released: number }> {
@@ -77,6 +81,20 @@ export class AdmissionService {
       return reply === 'here' ? this.openActive(endpointId)?.renew(gatewayId, leases) : reply?.renewed;
     }));
     return { renewed: sum(counts) };
+  }
+
+  /** What gateways hold ahead of their requests: each endpoint's report goes to its owner. */
+  async borrow({ gatewayId, reports }: BorrowCommand): Promise<BorrowReply> {
+    const byOwner = Map.groupBy(reports, (report) => this.parts.members.owner(report.endpointId) ?? '');
+    const replies = await Promise.all([...byOwner.values()].map(async (group): Promise<BorrowReply['endpoints']> => {
+      const reply = await this.forwardShort(borrowSlots, group[0]?.endpointId ?? '', { gatewayId, reports: group });
+      if (reply !== 'here') return reply?.endpoints ?? [];
+      return group.flatMap((report) => {
+        const loans = this.openActive(report.endpointId)?.borrow(gatewayId, report);
+        return loans === undefined ? [] : [{ endpointId: report.endpointId, loans: [...loans] }];
+      });
+    }));
+    return { endpoints: replies.flat() };
   }
 
   async cancel(command: CancelCommand): Promise<{ cancelled: boolean }> {
@@ -118,9 +136,9 @@ export class AdmissionService {
   }
 
   private commandOf(waiter: Waiter, endpointId: string): AdmitCommand {
-    const { requestId, gatewayId, organisationId, latestMs } = waiter;
+    const { requestId, gatewayId, organisationId, latestMs, priority, weight, workTokens } = waiter;
     const waitMsMax = Math.max(0, latestMs - this.parts.clock.now());
-    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: 0, waitMsMax };
+    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: workTokens, answerTokensMax: 0, priority: priority ?? DEFAULT_PRIORITY, weight, waitMsMax };
   }
 
   /** Undefined when the request is for this instance. */

@@ -57,9 +57,10 @@ export class Desks {
   /** Brings desks in line with what catalog and fleet say now. */
   sync(desks: readonly EndpointDesk[] = this.all()): void {
     if (desks.length === 0) return;
-    const fleets = endpointFleets(this.options.fleet.state(), desks.map((desk) => desk.endpointId));
+    const catalog = this.options.catalog.state().endpoints;
+    const fleets = endpointFleets(this.options.fleet.state(), new Map(desks.map(({ endpointId }) => [endpointId, kvTokensOf(catalog.get(endpointId))])));
     for (const desk of desks) {
-      const endpoint = this.options.catalog.state().endpoints.get(desk.endpointId);
+      const endpoint = catalog.get(desk.endpointId);
       const fleet = fleets.get(desk.endpointId);
       if (endpoint === undefined || endpoint.status === 'retired' || fleet === undefined) this.retire(desk);
       else desk.sync(this.settingsOf(endpoint), fleet);
@@ -80,4 +81,10 @@ export class Desks {
     const { queueMax, queueWaitMsMax } = endpoint.serving;
     return { endpointId: endpoint.endpointId, queueMax, queueWaitMsMax, leaseTtlMs: this.options.leaseTtlMs };
   }
+}
+
+/** What the operator said about the KV cache of the endpoint's replicas; null where nothing was said, and slots alone limit them. */
+function kvTokensOf(endpoint: EndpointState | undefined): number | null {
+  const given = endpoint?.engineOptions['kv_cache_tokens'];
+  return typeof given === 'number' && Number.isInteger(given) && given > 0 ? given : null;
 }

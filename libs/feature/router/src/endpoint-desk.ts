@@ -1,6 +1,6 @@
-import type { Lease } from '@penstock/contract-commands';
+import type { Lease, LoanReport, ReplicaLoan } from '@penstock/contract-commands';
 import {
-  admit, cancel, createAdmissionState, expire, needsWake, refuseAllWaiting, release, renew, syncReplicas,
+  admit, cancel, createAdmissionState, expire, needsWake, refuseAllWaiting, release, renew, reportLoans, syncReplicas,
   type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type Waiter,
 } from '@penstock/domain-routing';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
@@ -15,6 +15,8 @@ export interface DeskOptions {
   readonly metrics: RouterMetrics;
   readonly onWake: (desk: EndpointDesk, waiting: number) => void;
   readonly onCircuit: (effect: CircuitEffect) => void;
+  /** Requests wait while gateways hold slots ahead of need. */
+  readonly onRecall: (endpointId: string) => void;
 }
 
 /** What a desk still held when it closed: for the next owner. */
@@ -52,6 +54,13 @@ export class EndpointDesk {
 
   renew(gatewayId: string, leases: readonly Lease[]): number {
     return renew(this.state, gatewayId, leases, this.options.clock.now());
+  }
+
+  /** What the gateway may hold from now on; undefined when a newer report overtook this one. */
+  borrow(gatewayId: string, report: LoanReport): readonly ReplicaLoan[] | undefined {
+    const answer = reportLoans(this.state, gatewayId, report, this.options.clock.now());
+    if (answer !== undefined) this.carryOut(answer.effects);
+    return answer?.loans;
   }
 
   cancel(requestId: string): boolean {
@@ -94,8 +103,11 @@ export class EndpointDesk {
     });
     const leases = [...this.state.leases.values()];
     this.state.waiting.clear();
+    this.state.order.clear();
     this.state.waitingByTenant.clear();
     this.state.leases.clear();
+    // The next owner hears of loans from the gateways.
+    this.state.loans.clear();
     this.answers.clear();
     return { leases, waiters };
   }
@@ -113,6 +125,9 @@ export class EndpointDesk {
           break;
         case 'wake':
           this.options.onWake(this, effect.waiting);
+          break;
+        case 'recall':
+          this.options.onRecall(effect.endpointId);
           break;
         default:
           this.options.metrics.circuitChanged(effect.kind === 'circuit-opened' ? 'opened' : 'closed');

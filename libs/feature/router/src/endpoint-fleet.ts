@@ -1,25 +1,25 @@
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
 import type { EndpointFleet, ServingReplica, StartTrouble } from '@penstock/domain-routing';
 
-/** What the fleet's state says about each of some endpoints, in one pass over the replicas. */
-export function endpointFleets(fleet: FleetState, endpointIds: Iterable<string>): Map<string, EndpointFleet> {
+/** What the fleet's state says about each of some endpoints, in one pass over the replicas. The map holds the size of a replica's KV cache in tokens; null where it is not known. */
+export function endpointFleets(fleet: FleetState, kvTokensByEndpoint: ReadonlyMap<string, number | null>): Map<string, EndpointFleet> {
   const replicas = new Map<string, ReplicaState[]>();
-  for (const endpointId of endpointIds) replicas.set(endpointId, []);
+  for (const endpointId of kvTokensByEndpoint.keys()) replicas.set(endpointId, []);
   for (const replica of fleet.replicas.values()) replicas.get(replica.endpointId)?.push(replica);
   const fleets = new Map<string, EndpointFleet>();
-  for (const [endpointId, own] of replicas) fleets.set(endpointId, endpointFleet(fleet, endpointId, own));
+  for (const [endpointId, own] of replicas) fleets.set(endpointId, endpointFleet(fleet, endpointId, own, kvTokensByEndpoint.get(endpointId) ?? null));
   return fleets;
 }
 
-function endpointFleet(fleet: FleetState, endpointId: string, replicas: readonly ReplicaState[]): EndpointFleet {
-  return { ready: servingIn(replicas, 'ready'), draining: servingIn(replicas, 'draining'), trouble: startTrouble(fleet, endpointId, replicas) };
+function endpointFleet(fleet: FleetState, endpointId: string, replicas: readonly ReplicaState[], kvTokens: number | null): EndpointFleet {
+  return { ready: servingIn(replicas, 'ready', kvTokens), draining: servingIn(replicas, 'draining', kvTokens), trouble: startTrouble(fleet, endpointId, replicas) };
 }
 
-function servingIn(replicas: readonly ReplicaState[], phase: ReplicaState['phase']): readonly ServingReplica[] {
+function servingIn(replicas: readonly ReplicaState[], phase: ReplicaState['phase'], kvTokens: number | null): readonly ServingReplica[] {
   const serving: ServingReplica[] = [];
   for (const { replicaId, modelVersionId, url, engine, servedModel, slots, ...replica } of replicas) {
     if (replica.phase !== phase || url === null || engine === null || servedModel === null || slots === null) continue;
-    serving.push({ replicaId, modelVersionId, url, engine, servedModel, slots });
+    serving.push({ replicaId, modelVersionId, url, engine, servedModel, slots, kvTokens });
   }
   return serving;
 }

@@ -1,5 +1,6 @@
 import type { EndpointLoad } from '@penstock/contract-commands';
 import type { CatalogState } from '@penstock/domain-catalog';
+import { runningOf } from '@penstock/domain-routing';
 import type { FleetState } from '@penstock/domain-lifecycle';
 import type { Clock, LiveProjection, Signals } from '@penstock/kernel';
 import type { Desks } from './desks.js';
@@ -25,9 +26,9 @@ export function reportLoad(parts: LoadReporterParts): void {
     const { endpointId } = endpoint;
     if (endpoint.status !== 'active' || !parts.members.owns(endpointId)) continue;
     const state = parts.desks.find(endpointId)?.state;
-    const isIdle = state === undefined || (state.waiting.size === 0 && state.leases.size === 0 && state.lastRequestAtMs === null);
+    const isIdle = state === undefined || (state.waiting.size === 0 && state.leases.size === 0 && state.loans.size === 0 && state.lastRequestAtMs === null);
     if (isIdle && !served.has(endpointId)) continue;
-    const load: EndpointLoad = { endpointId, sentAtMs, waiting: state?.waiting.size ?? 0, running: state?.leases.size ?? 0, lastRequestAtMs: state?.lastRequestAtMs ?? null };
+    const load: EndpointLoad = { endpointId, sentAtMs, waiting: state?.waiting.size ?? 0, running: state === undefined ? 0 : runningOf(state), lastRequestAtMs: state?.lastRequestAtMs ?? null };
     parts.signals.publish(`tele.endpoint.${endpointId}`, load);
   }
 }

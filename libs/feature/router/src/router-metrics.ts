@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { AdmissionState } from '@penstock/domain-routing';
+import { runningOf, type AdmissionState } from '@penstock/domain-routing';
 
 const WAIT_BUCKETS_SECONDS = [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
@@ -19,7 +19,7 @@ export class RouterMetrics {
     this.circuits = new Counter({ name: 'penstock_router_circuit_changes_total', help: 'Circuits of replicas that opened or closed.', labelNames: ['change'], registers });
     this.wakes = new Counter({ name: 'penstock_router_wakes_total', help: 'Wake commands sent for cold endpoints, by outcome.', labelNames: ['outcome'], registers });
     gaugeOf('penstock_router_queue_depth', 'Requests that wait.', registry, states, (state) => state.waiting.size);
-    gaugeOf('penstock_router_in_flight', 'Leases that are held.', registry, states, (state) => state.leases.size);
+    gaugeOf('penstock_router_in_flight', 'Leases that are held.', registry, states, runningOf);
   }
 
   admissionEnded(outcome: string): void {

@@ -1,6 +1,6 @@
 import { Controller, Inject, type Type } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
-import { admitRequest, cancelAdmission, releaseLeases, renewLeases, type CommandContract } from '@penstock/contract-commands';
+import { admitRequest, borrowSlots, cancelAdmission, releaseLeases, renewLeases, type CommandContract } from '@penstock/contract-commands';
 import { answerCommand, ok } from '@penstock/feature-shell';
 import type { Logger } from '@penstock/kernel';
 import { AdmissionService } from './admission-service.js';
@@ -37,6 +37,11 @@ function commandController(subjectOf: (contract: CommandContract) => string): Ty
     @MessagePattern(subjectOf(renewLeases))
     renew(@Payload() payload: unknown) {
       return answerCommand(renewLeases, payload, this.logger, async (request) => ok(await this.admissions.renew(request)));
+    }
+
+    @MessagePattern(subjectOf(borrowSlots))
+    borrow(@Payload() payload: unknown) {
+      return answerCommand(borrowSlots, payload, this.logger, async (request) => ok(await this.admissions.borrow(request)));
     }
 
     @MessagePattern(subjectOf(cancelAdmission))

@@ -33,6 +33,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
       metrics,
       onWake: (desk, waiting) => coldStarts.wake(desk, waiting),
       onCircuit: (effect) => journal.record(effect),
+      onRecall: (endpointId) => ports.signals.publish(`tele.recall.${endpointId}`, { endpointId }),
     },
     catalog, fleet, members, coldStarts,
     leaseTtlMs: config.ROUTER_LEASE_TTL_MS,

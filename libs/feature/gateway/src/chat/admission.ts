@@ -1,6 +1,8 @@
 import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
 import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
+import type { PriorityClass } from '@penstock/domain-routing';
 import type { LeaseBook } from './lease-book.js';
+import type { LentSlots } from './lent-slots.js';
 import type { ReplicaChooser } from './own-choice.js';
 import type { RouterWatch } from './router-watch.js';
 
@@ -11,13 +13,18 @@ export interface AdmissionRequest {
   readonly modelName: string;
   readonly excludedReplicaIds: readonly string[];
   readonly promptTokensEstimate: number;
+  /** Tokens that the answer may have at most. */
+  readonly answerTokensMax: number;
+  readonly priority: PriorityClass;
+  /** The tenant's share against others of the same class. */
+  readonly weight: number;
   readonly traceparent: string | undefined;
-  /** Aborted when the client goes away. */
-  readonly signal: AbortSignal;
+  /** Aborted when the client goes away. Called only when the request has to wait for somebody. */
+  readonly signal: () => AbortSignal;
 }
 
 export type Admission =
-  | { readonly kind: 'granted'; readonly lease: Lease; readonly source: 'router' | 'gateway' }
+  | { readonly kind: 'granted'; readonly lease: Lease; readonly source: 'slots' | 'router' | 'gateway' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'aborted' };
 
@@ -38,11 +45,21 @@ export interface AdmissionParts {
   readonly router: RouterWatch;
   readonly chooser: ReplicaChooser;
   readonly leases: LeaseBook;
+  readonly lent: LentSlots;
 }
 
-/** Gets a slot: from the router, which queues and wakes, or by our own choice while no router is there. */
+/** Gets a slot: one that was lent to this gateway, or from the router, which queues and wakes, or by our own choice while no router is there. */
 export class AdmissionDesk {
   constructor(private readonly parts: AdmissionParts) {}
+
+  /** A slot that was lent; undefined when somebody has to be asked. Nothing waits here. */
+  admitAtOnce(request: AdmissionRequest): Admission | undefined {
+    const { endpointId, excludedReplicaIds, promptTokensEstimate, answerTokensMax } = request;
+    const lease = this.parts.lent.take(endpointId, excludedReplicaIds, promptTokensEstimate + answerTokensMax);
+    if (lease === undefined) return undefined;
+    this.parts.leases.take(lease);
+    return { kind: 'granted', lease, source: 'slots' };
+  }
 
   async admit(request: AdmissionRequest): Promise<Admission> {
     const admission = await this.decide(request);
@@ -72,7 +89,8 @@ export class AdmissionDesk {
     const { router, commands, gatewayId, waitMsMax } = this.parts;
     const silence = new AbortController();
     const stopWatching = this.watchSilence(silence);
-    const { signal, excludedReplicaIds, traceparent, ...subject } = request;
+    const { signal: signalOf, excludedReplicaIds, traceparent, ...subject } = request;
+    const signal = signalOf();
     try {
       const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax }, {
         timeoutMs: waitMsMax + REPLY_MARGIN_MS, signal: AbortSignal.any([signal, silence.signal]), correlationId: request.requestId, causationId: request.requestId, traceparent,

@@ -1,7 +1,8 @@
 import type { Lease } from '@penstock/contract-commands';
-import type { ApiFault } from '@penstock/contract-http';
+import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
-import { ChatJoiner, dialectOf, estimatePromptTokens, sseFrame, toEngineRequest, type AnswerIdentity, type ChatChunk, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
+import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
+import { DEFAULT_PRIORITY } from '@penstock/domain-routing';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -13,6 +14,10 @@ import type { WatchedExchange } from './exchange-watch.js';
 const RETRIES_MAX = 1;
 /** An answer that does not come in a stream shows no sign of life until it is whole. */
 const WHOLE_ANSWER_TIMEOUT_MS = 600_000;
+/** How often the progress of a stream is noted; a killed gateway forgets at most so much of it. */
+const PROGRESS_INTERVAL_MS = 100;
+/** Assumed of an answer without a limit, for admission alone. */
+const ANSWER_TOKENS_ASSUMED = 512;
 /** As proxies log it: the client closed its connection. */
 const CLIENT_GONE_STATUS = 499;
 
@@ -24,7 +29,9 @@ type ExchangeOutcome = AttemptOutcome | { readonly kind: 'refused'; readonly fau
 export class ChatExchange implements WatchedExchange {
   private readonly identity: AnswerIdentity;
   private readonly joiner: ChatJoiner | undefined;
-  private readonly gone = new AbortController();
+  private gone: AbortController | undefined;
+  private isGone = false;
+  private progressNotedMs = 0;
   private attempt: EngineAttempt | undefined;
   private delivered: RunningUsage = nothingDelivered;
   private lease: Lease | undefined;
@@ -33,6 +40,8 @@ export class ChatExchange implements WatchedExchange {
   private firstTokenAtMs: number | undefined;
   private lastHeartbeatMs: number | undefined;
   private stopFault: ApiFault | undefined;
+  private hasDelivered = false;
+  private readonly onDrain = (): void => this.attempt?.resume();
 
   constructor(private readonly parts: ChatParts, private readonly job: ChatJob, private readonly draft: UsageDraft, private readonly usage: OpenUsage, private readonly answer: ClientAnswer) {
     this.identity = { id: `chatcmpl-${job.requestId.replace(/^req_/, '')}`, created: Math.floor(job.startedAtMs / 1_000), model: job.endpoint.name };
@@ -43,6 +52,7 @@ export class ChatExchange implements WatchedExchange {
   async run(): Promise<void> {
     this.answer.onGone(() => this.leave());
     this.parts.watch.add(this);
+    this.parts.retries.countRequest();
     try {
       if (this.answer.isGone) this.leave();
       this.conclude(await this.tryReplicas());
@@ -72,7 +82,8 @@ export class ChatExchange implements WatchedExchange {
   }
 
   private leave(): void {
-    this.gone.abort();
+    this.isGone = true;
+    this.gone?.abort();
     this.attempt?.abort();
   }
 
@@ -80,18 +91,20 @@ export class ChatExchange implements WatchedExchange {
     const excludedReplicaIds: string[] = [];
     let earlier: ExchangeOutcome | undefined;
     for (let attempt = 0; ; attempt += 1) {
-      if (this.gone.signal.aborted) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, document, traceparent } = this.job;
-      const admission = await this.parts.desk.admit({
+      if (this.isGone) return { kind: 'aborted' };
+      const { requestId, principal, endpoint, document, traceparent, batchId, request } = this.job;
+      const asked = {
         requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
-        promptTokensEstimate: estimatePromptTokens(document.text.length), traceparent, signal: this.gone.signal,
-      });
+        promptTokensEstimate: estimatePromptTokens(document.text.length), answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
+        priority: batchId === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.goneSignal(),
+      };
+      const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
       if (admission.kind === 'aborted') return admission;
       // What the replica said explains more than that there is no other one.
       if (admission.kind === 'refused') return earlier ?? { kind: 'refused', fault: admission.refusal };
       this.parts.metrics.admissions.inc({ source: admission.source });
       const outcome = await this.work(admission.lease);
-      if (outcome.kind !== 'failed' || !outcome.fault.retryElsewhere || attempt >= RETRIES_MAX || this.firstTokenAtMs !== undefined) return outcome;
+      if (outcome.kind !== 'failed' || !outcome.fault.retryElsewhere || attempt >= RETRIES_MAX || this.firstTokenAtMs !== undefined || !this.parts.retries.mayRetry()) return outcome;
       this.parts.metrics.retries.inc({ reason: outcome.fault.code });
       excludedReplicaIds.push(admission.lease.replicaId);
       earlier = outcome;
@@ -104,7 +117,7 @@ export class ChatExchange implements WatchedExchange {
     this.queueMs += lease.queuedMs;
     const dialect = dialectOf(lease.engine);
     const stream = this.isStreamed || !dialect.reportsUsageUnstreamed(job.request.n ?? 1);
-    if (this.gone.signal.aborted) {
+    if (this.isGone) {
       parts.leases.release(lease, 'aborted');
       return { kind: 'aborted' };
     }
@@ -118,35 +131,58 @@ export class ChatExchange implements WatchedExchange {
       includeUsage: this.isStreamed && job.request.stream_options?.include_usage === true,
       now: () => parts.clock.now(),
       limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
-      onChunks: (chunks, usage) => this.deliver(chunks, usage),
+      onChunks: (chunks) => this.join(chunks),
+      onText: this.joiner === undefined ? (text) => this.deliver(text) : undefined,
     });
     this.attempt = attempt;
     const outcome = await attempt.run(parts.clients.get(lease.url), () => parts.clients.fresh(lease.url));
+    if (outcome.kind !== 'completed') this.noteDelivered();
     this.attempt = undefined;
     this.engineMs += parts.clock.now() - sentAtMs;
     parts.leases.release(lease, leaseOutcome(outcome));
     return outcome;
   }
 
-  /** Hands chunks on; what reached the client's socket is what the client pays for. */
-  private deliver(chunks: readonly ChatChunk[], usage: RunningUsage): boolean {
-    if (this.firstTokenAtMs === undefined) {
-      this.firstTokenAtMs = this.parts.clock.now();
-      this.parts.metrics.timeToFirstToken.observe({ model: this.job.endpoint.name }, (this.firstTokenAtMs - this.job.startedAtMs) / 1_000);
-    }
-    if (this.joiner !== undefined) {
-      for (const chunk of chunks) this.joiner.add(chunk);
-      return true;
-    }
-    if (this.gone.signal.aborted) return true;
-    const canTakeMore = this.answer.write(chunks.map(sseFrame).join(''), () => this.attempt?.resume());
-    this.delivered = usage;
-    this.usage.progress(this.progressOf(usage));
+  private join(chunks: readonly ChatChunk[]): boolean {
+    this.noteFirstToken();
+    for (const chunk of chunks) this.joiner?.add(chunk);
+    return true;
+  }
+
+  /** Hands events on; what reached the client's socket is what the client pays for. */
+  private deliver(text: string): boolean {
+    this.noteFirstToken();
+    if (this.isGone) return true;
+    const canTakeMore = this.answer.write(text, this.onDrain);
+    this.hasDelivered = true;
+    const nowMs = this.parts.clock.now();
+    if (nowMs - this.progressNotedMs < PROGRESS_INTERVAL_MS) return canTakeMore;
+    this.progressNotedMs = nowMs;
+    this.noteDelivered();
+    this.usage.progress(this.progressOf(this.delivered));
     return canTakeMore;
   }
 
+  /** Everything that an attempt handed on before now was delivered. */
+  private noteDelivered(): void {
+    if (this.attempt === undefined || !this.hasDelivered) return;
+    this.delivered = this.attempt.usage();
+  }
+
+  private noteFirstToken(): void {
+    if (this.firstTokenAtMs !== undefined) return;
+    this.firstTokenAtMs = this.parts.clock.now();
+    this.parts.metrics.ofModel(this.job.endpoint.name).timeToFirstToken.observe((this.firstTokenAtMs - this.job.startedAtMs) / 1_000);
+  }
+
+  private goneSignal(): AbortSignal {
+    this.gone ??= new AbortController();
+    if (this.isGone) this.gone.abort();
+    return this.gone.signal;
+  }
+
   private conclude(outcome: ExchangeOutcome): void {
-    if (outcome.kind === 'completed' && !this.gone.signal.aborted) {
+    if (outcome.kind === 'completed' && !this.isGone) {
       this.complete(outcome);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
       this.fail(outcome.kind === 'refused' ? outcome.fault : this.publicFault(outcome.fault));
@@ -163,7 +199,7 @@ export class ChatExchange implements WatchedExchange {
     this.settle({ ...this.progressOf(usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
     this.firstTokenAtMs ??= this.parts.clock.now();
     if (this.joiner === undefined) {
-      this.answer.endStream(outcome.tail.map(sseFrame).join(''));
+      this.answer.endStream(outcome.tailText);
       return;
     }
     for (const chunk of outcome.tail) this.joiner.add(chunk);
@@ -194,12 +230,19 @@ export class ChatExchange implements WatchedExchange {
     const ttftMs = this.firstTokenAtMs === undefined ? null : this.firstTokenAtMs - job.startedAtMs;
     const record = settleUsage(this.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs: this.queueMs, ttftMs, durationMs, engineMs: this.engineMs });
     this.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId: job.requestId }, 'usage could not be forced to disk'));
-    parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
-    parts.metrics.tokens.inc({ model: record.modelName, type: 'prompt' }, record.promptTokens);
-    parts.metrics.tokens.inc({ model: record.modelName, type: 'completion' }, record.completionTokens);
+    const metrics = parts.metrics.ofModel(record.modelName);
+    metrics.duration.observe(durationMs / 1_000);
+    metrics.promptTokens.inc(record.promptTokens);
+    metrics.completionTokens.inc(record.completionTokens);
     const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs } = record;
     parts.logger.info({ requestId, organisationId, endpointId, modelName, replicaId, stream: this.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'chat request');
   }
+}
+
+/** What the answer may take of a KV cache at most, over all of its choices. */
+function answerTokensMax(request: ChatCompletionRequest, contextTokens: number): number {
+  const limit = request.max_completion_tokens ?? request.max_tokens ?? ANSWER_TOKENS_ASSUMED;
+  return Math.min(limit, contextTokens) * (request.n ?? 1);
 }
 
 /** What the router judges the replica by: a request that the engine rightly refused is none of its failures. */

@@ -8,6 +8,7 @@ import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
 import type { LeaseBook } from './lease-book.js';
+import type { RetryBudget } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';
 
 export const CHAT_PARTS = Symbol('chat parts');
@@ -22,6 +23,7 @@ export interface ChatParts {
   readonly clients: ReplicaClients;
   readonly watch: ExchangeWatch;
   readonly metrics: GatewayMetrics;
+  readonly retries: RetryBudget;
 }
 
 /** One chat request that was checked and may be worked on. */

@@ -8,7 +8,7 @@ import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { ANSWERED, onRoute, type DirectCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
 import { ChatExchange } from './chat-exchange.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -16,10 +16,15 @@ import { CHAT_PARTS } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
 import { RequestTrace } from './request-trace.js';
 
+/** Tenants whose salt is remembered. */
+const CACHE_SALTS_MAX = 20_000;
+
 /** `POST /v1/chat/completions`. */
 @Injectable()
 export class ChatRoutes implements RouteGroup {
-  readonly handlers = [onRoute('POST /v1/chat/completions', (call) => this.complete(call), { readsBody: true })];
+  readonly handlers = [onRoute('POST /v1/chat/completions', (call) => this.complete(call), { readsBody: true, direct: (call) => this.complete(call) })];
+
+  private readonly cacheSalts = new Map<string, string>();
 
   constructor(
     @Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts,
@@ -27,7 +32,7 @@ export class ChatRoutes implements RouteGroup {
     @Inject(CHAT_PARTS) private readonly parts: ChatParts,
   ) {}
 
-  private async complete(call: RouteCall): Promise<typeof ANSWERED> {
+  private async complete(call: DirectCall): Promise<typeof ANSWERED> {
     const { watch, metrics, config } = this.parts;
     if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
     const trace = new RequestTrace('chat', call.request.headers, { 'gen_ai.operation.name': 'chat', 'penstock.request.id': call.requestId });
@@ -47,7 +52,16 @@ export class ChatRoutes implements RouteGroup {
     }
   }
 
-  private prepare(call: RouteCall, traceparent: string | undefined): ChatJob {
+  private cacheSaltOf(organisationId: string): string {
+    let salt = this.cacheSalts.get(organisationId);
+    if (salt !== undefined) return salt;
+    salt = this.ports.keys.hmac(`cache-salt ${organisationId}`);
+    if (this.cacheSalts.size >= CACHE_SALTS_MAX) this.cacheSalts.clear();
+    this.cacheSalts.set(organisationId, salt);
+    return salt;
+  }
+
+  private prepare(call: DirectCall, traceparent: string | undefined): ChatJob {
     const document = readDocument(call.request.body);
     const checked = checkChatRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
@@ -58,7 +72,7 @@ export class ChatRoutes implements RouteGroup {
     if (fault !== undefined) throw new RequestFault(fault);
     return {
       requestId, principal, batchId, endpoint, document, request: checked.request, traceparent,
-      startedAtMs: this.ports.clock.now(), cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`),
+      startedAtMs: this.ports.clock.now(), cacheSalt: this.cacheSaltOf(principal.organisationId),
     };
   }
 }

@@ -1,7 +1,7 @@
 import { describeError, toOpenAiError, type ApiFault } from '@penstock/contract-http';
 import { sseComment, sseFrame, SSE_DONE } from '@penstock/domain-serving';
-import type { FastifyReply } from 'fastify';
 import type { ServerResponse } from 'node:http';
+import type { AnswerTarget } from '../http/route-call.js';
 
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -16,7 +16,7 @@ export class ClientAnswer {
   private isOver = false;
   private blockedSinceMs: number | undefined;
 
-  constructor(private readonly reply: FastifyReply, private readonly now: () => number) {
+  constructor(private readonly reply: AnswerTarget, private readonly now: () => number) {
     this.raw = reply.raw;
   }
 
@@ -40,13 +40,13 @@ export class ClientAnswer {
     return this.blockedSinceMs;
   }
 
-  /** Sends the headers of a stream. From here on an error can only be an event of it. */
+  /** Begins a stream. From here on an error can only be an event of it. */
   startStream(): void {
     if (this.hasHeaders || this.isGone) return;
     this.hasHeaders = true;
     this.reply.hijack();
+    // The headers go out with the first bytes of the stream, in the same turn.
     this.raw.writeHead(200, { ...this.ownHeaders(), ...STREAM_HEADERS });
-    this.raw.flushHeaders();
   }
 
   heartbeat(): void {
@@ -97,7 +97,9 @@ export class ClientAnswer {
   }
 
   private ownHeaders(): Record<string, string> {
-    return Object.fromEntries(Object.entries(this.reply.getHeaders()).map(([name, value]) => [name, String(value)]));
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(this.reply.getHeaders())) headers[name] = String(value);
+    return headers;
   }
 }
 

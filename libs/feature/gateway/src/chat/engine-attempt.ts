@@ -1,10 +1,10 @@
 import type { Lease } from '@penstock/contract-commands';
 import {
-  brokenAnswerFault, ChatStream, dialectOf, failedFault, normaliseAnswer, noUsage, SseDecoder,
+  brokenAnswerFault, ChatStream, dialectOf, failedFault, normaliseAnswer, noUsage, SseDecoder, sseFrame,
   type AnswerIdentity, type ChatAnswer, type ChatChunk, type EngineDialect, type EngineFault, type RunningUsage,
 } from '@penstock/domain-serving';
-import type { Dispatcher } from 'undici';
 import { EngineCall, isStaleConnection, type EngineEnd, type EngineListener } from './engine-call.js';
+import type { Connections } from './replica-clients.js';
 
 /** An error body of an engine is read up to here. In characters. */
 const ERROR_BODY_MAX = 64 * 1_024;
@@ -14,7 +14,7 @@ const ANSWER_MAX = 64 * 1_024 * 1_024;
 const timeoutFault = (what: string): EngineFault => ({ code: 'engine_timeout', message: `The model ${what} in time. Try again.`, param: null, retryElsewhere: true });
 
 export type AttemptOutcome =
-  | { readonly kind: 'completed'; readonly usage: RunningUsage; readonly finishReason: string; readonly tail: readonly ChatChunk[]; readonly answer: ChatAnswer | undefined }
+  | { readonly kind: 'completed'; readonly usage: RunningUsage; readonly finishReason: string; readonly tail: readonly ChatChunk[]; /** The same as `tail`, as events of a stream, for an attempt that hands on text. */ readonly tailText: string; readonly answer: ChatAnswer | undefined }
   | { readonly kind: 'failed'; readonly fault: EngineFault }
   | { readonly kind: 'aborted' };
 
@@ -30,14 +30,33 @@ export interface AttemptOptions {
   readonly limits: { readonly firstTokenMs: number; readonly chunkGapMs: number; readonly wholeAnswerMs: number };
   /** Takes what is ready for the client and returns whether more may come. */
   readonly onChunks: (chunks: readonly ChatChunk[], usage: RunningUsage) => boolean;
+  /** Takes events of a stream that are ready for the client, in place of `onChunks`; most of them never become objects. */
+  readonly onText?: ((text: string) => boolean) | undefined;
+}
+
+/** What one read of the engine's stream made ready for the client: text, or chunks. */
+class Ready {
+  text = '';
+  readonly chunks: ChatChunk[] = [];
+
+  constructor(readonly asText: boolean) {}
+
+  get isEmpty(): boolean {
+    return this.text === '' && this.chunks.length === 0;
+  }
+
+  add(chunks: readonly ChatChunk[]): void {
+    if (!this.asText) this.chunks.push(...chunks);
+    else for (const chunk of chunks) this.text += sseFrame(chunk);
+  }
 }
 
 /** One try at one replica: sends the request, reads what comes, and keeps the time. */
 export class EngineAttempt implements EngineListener {
   private call = new EngineCall();
   private readonly dialect: EngineDialect;
-  private readonly stream: ChatStream;
-  private decoder = new SseDecoder();
+  private chatStream: ChatStream | undefined;
+  private readonly decoder = new SseDecoder();
   private status = 0;
   private text = '';
   private lastEventMs: number;
@@ -48,17 +67,21 @@ export class EngineAttempt implements EngineListener {
 
   constructor(private readonly options: AttemptOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.stream = new ChatStream(options.identity, { dialect: this.dialect, includeUsage: options.includeUsage });
     this.lastEventMs = options.now();
   }
 
-  /** Sends the request over `dispatcher`, and over one of `fresh` when the engine had just closed the connection. */
-  run(dispatcher: Dispatcher, fresh: () => Dispatcher): Promise<AttemptOutcome> {
+  /** Sends the request over one of `connections`, and over one of `fresh` when the engine had just closed it. */
+  run(connections: Connections, fresh: () => Connections): Promise<AttemptOutcome> {
     const outcome = new Promise<AttemptOutcome>((resolve) => {
       this.settle = resolve;
     });
-    void this.send(dispatcher, fresh);
+    void this.send(connections, fresh);
     return outcome;
+  }
+
+  /** What the engine said of usage up to the last event that was handed on. */
+  usage(): RunningUsage {
+    return this.chatStream?.usage() ?? noUsage;
   }
 
   abort(): void {
@@ -93,16 +116,13 @@ export class EngineAttempt implements EngineListener {
     else this.readEvents(() => this.decoder.push(text));
   }
 
-  private async send(dispatcher: Dispatcher, fresh: () => Dispatcher): Promise<void> {
-    const { lease, body, headers } = this.options;
-    const { pathname } = new URL(lease.url);
-    const request = { path: `${pathname.replace(/\/$/, '')}/v1/chat/completions`, body, headers };
-    let end = await this.call.send(dispatcher, request, this);
+  private async send(connections: Connections, fresh: () => Connections): Promise<void> {
+    const { body, headers } = this.options;
+    const request = { path: '/v1/chat/completions', body, headers };
+    let end = await this.call.send(connections, request, this);
     if (isStaleConnection(end) && !this.isSettled) {
       this.call = new EngineCall();
-      const client = fresh();
-      end = await this.call.send(client, request, this);
-      client.close().catch(() => undefined);
+      end = await this.call.send(fresh(), request, this);
     }
     this.onEnd(end);
   }
@@ -124,7 +144,12 @@ export class EngineAttempt implements EngineListener {
   private finishWhole(): void {
     const result = normaliseAnswer(this.status, this.text, this.options.identity, this.dialect);
     if (result.kind === 'fault') this.fail(result.fault);
-    else this.finish({ kind: 'completed', usage: result.usage, finishReason: result.finishReason, tail: [], answer: result.answer });
+    else this.finish({ kind: 'completed', usage: result.usage, finishReason: result.finishReason, tail: [], tailText: '', answer: result.answer });
+  }
+
+  /** Made for the first event; an answer that comes whole needs none. */
+  private get stream(): ChatStream {
+    return (this.chatStream ??= new ChatStream(this.options.identity, { dialect: this.dialect, includeUsage: this.options.includeUsage }));
   }
 
   private readEvents(read: () => readonly string[], isLast = false): void {
@@ -135,34 +160,45 @@ export class EngineAttempt implements EngineListener {
       this.fail(brokenAnswerFault);
       return;
     }
-    const chunks: ChatChunk[] = [];
+    const ready = new Ready(this.options.onText !== undefined);
     for (const event of events) {
+      const frame = ready.asText ? this.stream.frameOf(event) : undefined;
+      if (frame !== undefined) {
+        ready.text += frame;
+        continue;
+      }
       const step = this.stream.push(event);
-      chunks.push(...step.chunks);
+      ready.add(step.chunks);
       if (step.outcome !== 'open') {
-        this.conclude(chunks, step.outcome);
+        this.conclude(ready, step.outcome);
         return;
       }
     }
     if (events.length > 0) {
       this.lastEventMs = this.options.now();
-      this.hasEvents ||= chunks.length > 0;
+      this.hasEvents ||= !ready.isEmpty;
     }
     if (isLast) {
       const step = this.stream.end();
-      this.conclude([...chunks, ...step.chunks], step.outcome === 'open' ? brokenAnswerFault : step.outcome);
-    } else if (chunks.length > 0 && !this.options.onChunks(chunks, this.stream.usage())) {
+      ready.add(step.chunks);
+      this.conclude(ready, step.outcome === 'open' ? brokenAnswerFault : step.outcome);
+    } else if (!ready.isEmpty && !this.handOn(ready)) {
       this.isPaused = true;
       this.call.pause();
     }
   }
 
-  private conclude(chunks: readonly ChatChunk[], outcome: 'completed' | EngineFault): void {
+  private handOn(ready: Ready): boolean {
+    const { onText, onChunks } = this.options;
+    return onText === undefined ? onChunks(ready.chunks, this.stream.usage()) : onText(ready.text);
+  }
+
+  private conclude(ready: Ready, outcome: 'completed' | EngineFault): void {
     if (outcome === 'completed') {
-      this.finish({ kind: 'completed', usage: this.stream.usage(), finishReason: this.stream.finishReason() ?? 'stop', tail: chunks, answer: undefined });
+      this.finish({ kind: 'completed', usage: this.stream.usage(), finishReason: this.stream.finishReason() ?? 'stop', tail: ready.chunks, tailText: ready.text, answer: undefined });
       return;
     }
-    if (chunks.length > 0) this.options.onChunks(chunks, this.stream.usage());
+    if (!ready.isEmpty) this.handOn(ready);
     this.fail(outcome);
   }
 

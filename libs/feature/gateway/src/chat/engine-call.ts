@@ -1,4 +1,6 @@
+import { StringDecoder } from 'node:string_decoder';
 import type { Dispatcher } from 'undici';
+import type { Connections } from './replica-clients.js';
 
 export interface EngineRequest {
   readonly path: string;
@@ -15,6 +17,9 @@ export interface EngineListener {
 /** How a call ended. `lost` says that the connection broke; nothing of the answer had come when `beforeAnswer` is true. */
 export type EngineEnd = { readonly kind: 'ended' } | { readonly kind: 'aborted' } | { readonly kind: 'lost'; readonly beforeAnswer: boolean; readonly error: Error };
 
+const ended: EngineEnd = { kind: 'ended' };
+const aborted: EngineEnd = { kind: 'aborted' };
+
 /** One request to an engine, with back-pressure, that can be given up at any moment. */
 export class EngineCall {
   private controller: Dispatcher.DispatchController | undefined;
@@ -22,12 +27,16 @@ export class EngineCall {
   private isPaused = false;
 
   /** Sends the request; resolves when the answer is over, in whichever way. */
-  send(dispatcher: Dispatcher, request: EngineRequest, listener: EngineListener): Promise<EngineEnd> {
-    const decoder = new TextDecoder('utf-8');
+  send(connections: Connections, request: EngineRequest, listener: EngineListener): Promise<EngineEnd> {
+    const decoder = new StringDecoder('utf8');
+    const connection = connections.take();
     let hasAnswer = false;
     return new Promise((resolve) => {
-      const onError = (error: Error): void => resolve(this.abortReason === undefined ? { kind: 'lost', beforeAnswer: !hasAnswer, error } : { kind: 'aborted' });
-      dispatcher.dispatch({ path: request.path, method: 'POST', body: request.body, headers: request.headers }, {
+      const end = (how: EngineEnd): void => {
+        connections.give(connection);
+        resolve(this.abortReason === undefined ? how : aborted);
+      };
+      connection.dispatch({ path: connections.pathPrefix + request.path, method: 'POST', body: request.body, headers: request.headers }, {
         onRequestStart: (controller) => {
           this.controller = controller;
           if (this.abortReason !== undefined) controller.abort(this.abortReason);
@@ -39,10 +48,10 @@ export class EngineCall {
           listener.onStatus(status);
         },
         onResponseData: (_controller, chunk) => {
-          if (this.abortReason === undefined) listener.onText(decoder.decode(chunk, { stream: true }));
+          if (this.abortReason === undefined) listener.onText(decoder.write(chunk));
         },
-        onResponseEnd: () => resolve(this.abortReason === undefined ? { kind: 'ended' } : { kind: 'aborted' }),
-        onResponseError: (_controller, error) => onError(error),
+        onResponseEnd: () => end(ended),
+        onResponseError: (_controller, error) => end({ kind: 'lost', beforeAnswer: !hasAnswer, error }),
       });
     });
   }

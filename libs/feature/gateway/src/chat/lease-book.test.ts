@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
 import { eventually, FixedClock, LocalCommandClient, ManualTimers } from '@penstock/testing-kit';
 import { LeaseBook, RENEW_INTERVAL_MS } from './lease-book.js';
+import { LentSlots } from './lent-slots.js';
 
 const leaseOf = (leaseId: string, replicaId = 'rep_1'): Lease => ({ leaseId, endpointId: 'ep_1', replicaId, modelVersionId: 'mv_1', url: 'http://127.0.0.1:1', engine: 'vllm', servedModel: 'm', expiresAtMs: 0, queuedMs: 0, coldStart: false });
 
@@ -10,7 +11,8 @@ function start() {
   const timers = new ManualTimers(clock);
   const commands = new LocalCommandClient();
   const sent = (subject: string) => commands.sent.filter((message) => message.subject === subject).map((message) => message.request);
-  return { book: new LeaseBook('gw_1', { clock, timers, commands }), timers, commands, sent };
+  const lent = new LentSlots('gw_1', { clock, timers, commands });
+  return { book: new LeaseBook('gw_1', lent, { clock, timers, commands }), lent, timers, commands, sent };
 }
 
 describe('LeaseBook', () => {
@@ -40,7 +42,7 @@ describe('LeaseBook', () => {
   });
 
   test('renews what is held for long, and only that', async () => {
-    const { book, timers, commands, sent } = start();
+    const { book, lent, timers, commands, sent } = start();
     commands.serve(renewLeases, ({ leases }) => ({ kind: 'ok', value: { renewed: leases.length } }));
     book.take(leaseOf('lease_long'));
     await timers.advance(RENEW_INTERVAL_MS - 1);
@@ -52,6 +54,7 @@ describe('LeaseBook', () => {
     await timers.advance(10 * RENEW_INTERVAL_MS);
     expect(sent(renewLeases.subject)).toHaveLength(1);
     book.stop();
+    await lent.close();
     expect(timers.size).toBe(0);
   });
 });

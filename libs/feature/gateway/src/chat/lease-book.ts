@@ -1,5 +1,6 @@
 import { releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
 import type { Clock, CommandClient, Timers } from '@penstock/kernel';
+import { LentLease, type LentSlots } from './lent-slots.js';
 
 /** Leases are renewed this often, well before they expire. */
 export const RENEW_INTERVAL_MS = 3_000;
@@ -27,8 +28,8 @@ export class LeaseBook {
   private isSending = false;
   private readonly stopRenewing: () => void;
 
-  constructor(private readonly gatewayId: string, private readonly ports: { readonly commands: CommandClient; readonly clock: Clock; readonly timers: Timers }) {
-    this.stopRenewing = ports.timers.every(RENEW_INTERVAL_MS, () => this.renew());
+  constructor(private readonly gatewayId: string, private readonly lent: LentSlots, private readonly ports: { readonly commands: CommandClient; readonly clock: Clock; readonly timers: Timers }) {
+    this.stopRenewing = ports.timers.every(RENEW_INTERVAL_MS, () => this.renew(ports.clock.now() - RENEW_INTERVAL_MS));
   }
 
   /** Requests that this gateway has at the replica. */
@@ -37,20 +38,34 @@ export class LeaseBook {
   }
 
   take(lease: Lease): void {
-    this.held.set(lease.leaseId, { lease, sinceMs: this.ports.clock.now() });
+    if (!(lease instanceof LentLease)) {
+      this.held.set(lease.leaseId, { lease, sinceMs: this.ports.clock.now() });
+      this.lent.enter(lease.endpointId);
+    }
     this.inFlight.set(lease.replicaId, this.inFlightOf(lease.replicaId) + 1);
   }
 
-  /** Gives the slot back. The router hears of it together with all others that end while a message is on its way. */
+  /** Gives the slot back; call it once. The router hears of it together with all others that end while a message is on its way. */
   release(lease: Lease, outcome: LeaseOutcome): void {
-    if (!this.held.delete(lease.leaseId)) return;
+    const isLent = lease instanceof LentLease;
+    if (!isLent && !this.held.delete(lease.leaseId)) return;
     const left = this.inFlightOf(lease.replicaId) - 1;
     if (left > 0) this.inFlight.set(lease.replicaId, left);
     else this.inFlight.delete(lease.replicaId);
+    if (isLent) {
+      this.lent.give(lease, outcome);
+      return;
+    }
     const { leaseId, replicaId, endpointId } = lease;
+    this.lent.leave(endpointId);
     this.releases.push({ leaseId, replicaId, endpointId, outcome });
     if (this.releases.length > RELEASES_WAITING_MAX) this.releases.splice(0, this.releases.length - RELEASES_WAITING_MAX);
     if (!this.isSending) void this.send();
+  }
+
+  /** Tells a router that has just come what is in flight. */
+  renewAll(): void {
+    void this.renew(Infinity);
   }
 
   stop(): void {
@@ -69,8 +84,8 @@ export class LeaseBook {
     this.isSending = false;
   }
 
-  private async renew(): Promise<void> {
-    const dueMs = this.ports.clock.now() - RENEW_INTERVAL_MS;
+  /** Renews the leases that were taken up to `dueMs`. */
+  private async renew(dueMs: number): Promise<void> {
     const leases = [...this.held.values()].filter(({ sinceMs }) => sinceMs <= dueMs).map(({ lease }) => lease);
     for (let start = 0; start < leases.length; start += RENEWALS_PER_MESSAGE) {
       await this.ports.commands.send(renewLeases, { gatewayId: this.gatewayId, leases: leases.slice(start, start + RENEWALS_PER_MESSAGE) }, { timeoutMs: RELEASE_TIMEOUT_MS }).catch(() => undefined);

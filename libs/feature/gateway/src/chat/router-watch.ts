@@ -8,6 +8,7 @@ export class RouterWatch {
   private askedAtMs = -Infinity;
   private subscription: Subscription | undefined;
   private readonly instances = new Map<string, number>();
+  private readonly listeners: (() => void)[] = [];
 
   constructor(private readonly clock: Clock, private readonly silenceMsMax: number) {}
 
@@ -15,8 +16,16 @@ export class RouterWatch {
     this.subscription = await signals.subscribe('tele.router.*', (data) => {
       this.hear();
       const parsed = routerPresence.safeParse(data);
-      if (parsed.success) this.instances.set(parsed.data.instanceId, this.clock.now());
+      if (!parsed.success) return;
+      const isNew = !this.instances.has(parsed.data.instanceId);
+      this.instances.set(parsed.data.instanceId, this.clock.now());
+      if (isNew) for (const listener of this.listeners) listener();
     });
+  }
+
+  /** Called when a router is heard for the first time, or again after it was silent: it may know nothing of what is in flight. */
+  onNew(listener: () => void): void {
+    this.listeners.push(listener);
   }
 
   hear(): void {

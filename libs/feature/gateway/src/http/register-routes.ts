@@ -1,5 +1,5 @@
 import multipart from '@fastify/multipart';
-import { routes, type RouteContract } from '@penstock/contract-http';
+import { routes, type ApiFault, type RouteContract } from '@penstock/contract-http';
 import { assert, type Logger } from '@penstock/kernel';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway-config.js';
@@ -20,6 +20,8 @@ declare module 'fastify' {
     caller?: Caller;
   }
 }
+
+export const shuttingDownFault: ApiFault = { code: 'shutting_down', message: 'This gateway is stopping. Send the request again; another one will answer.', retryAfterMs: 500 };
 
 export interface RouteParts {
   readonly config: GatewayConfig;
@@ -70,7 +72,7 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     config: { contract },
     bodyLimit: contract.bodyKind === 'multipart' ? parts.config.UPLOAD_BYTES_MAX + 1_024 * 1_024 : parts.config.REQUEST_BYTES_MAX,
     onRequest: async (request) => {
-      if (parts.isDraining()) throw new RequestFault({ code: 'shutting_down', message: 'This gateway is stopping. Send the request again; another one will answer.', retryAfterMs: 500 });
+      if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
       request.caller = parts.callers.identify(request.headers, contract.access);
       const encoding = request.headers['content-encoding'];
       if (encoding !== undefined && encoding !== 'identity') throw new RequestFault({ code: 'unsupported_media_type', message: `The content encoding '${encoding.slice(0, 40)}' is not taken. Send the body as it is.` });
@@ -97,7 +99,7 @@ async function answer(request: FastifyRequest, reply: FastifyReply, contract: Ro
 function countAnswer(request: FastifyRequest, reply: FastifyReply, parts: RouteParts): void {
   const contract = request.routeOptions.config.contract;
   const route = contract?.path ?? 'unknown';
-  parts.metrics.requests.inc({ route, status: String(reply.statusCode) });
+  parts.metrics.countRequest(route, reply.statusCode);
   // A chat request writes its own line, with what it used.
   if (route === '/v1/chat/completions' && reply.statusCode === 200) return;
   parts.logger.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime), organisationId: request.caller?.principal.organisationId }, 'request');

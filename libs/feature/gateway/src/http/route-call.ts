@@ -1,5 +1,6 @@
 import type { Principal } from '@penstock/domain-access';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 
 /** One request to one route, checked against the route's contract. */
 export interface RouteCall<Query = unknown, Body = unknown> {
@@ -14,6 +15,21 @@ export interface RouteCall<Query = unknown, Body = unknown> {
   readonly reply: FastifyReply;
 }
 
+/** Where an answer goes that its handler writes by itself. A reply of the framework is one. */
+export interface AnswerTarget {
+  readonly raw: ServerResponse;
+  /** What every answer carries. */
+  getHeaders(): object;
+  /** From here on nobody else writes. */
+  hijack(): unknown;
+}
+
+/** A request with a JSON body to a route that writes its own answer; a {@link RouteCall} is one, too. */
+export interface DirectCall extends Pick<RouteCall, 'requestId' | 'principal' | 'batchId'> {
+  readonly request: { readonly headers: IncomingHttpHeaders; readonly body: unknown };
+  readonly reply: AnswerTarget;
+}
+
 /** Set as `answered` by a handler that wrote the answer itself. */
 export const ANSWERED = Symbol('answered');
 
@@ -22,6 +38,8 @@ export interface RouteHandler {
   readonly route: string;
   /** The handler reads the body itself. */
   readonly readsBody: boolean;
+  /** Serves the route without the framework, where that matters. Throws what `handle` throws. */
+  readonly direct?: ((call: DirectCall) => Promise<unknown>) | undefined;
   handle(call: RouteCall): Promise<unknown>;
 }
 
@@ -31,6 +49,6 @@ export interface RouteGroup {
 }
 
 /** `Query` and `Body` are what the contract's schemas give. The value becomes the answer. */
-export function onRoute<Query = unknown, Body = unknown>(route: string, handle: (call: RouteCall<Query, Body>) => Promise<unknown>, options: { readonly readsBody?: boolean } = {}): RouteHandler {
-  return { route, readsBody: options.readsBody ?? false, handle: (call) => handle(call as RouteCall<Query, Body>) };
+export function onRoute<Query = unknown, Body = unknown>(route: string, handle: (call: RouteCall<Query, Body>) => Promise<unknown>, options: { readonly readsBody?: boolean; readonly direct?: (call: DirectCall) => Promise<unknown> } = {}): RouteHandler {
+  return { route, readsBody: options.readsBody ?? false, direct: options.direct, handle: (call) => handle(call as RouteCall<Query, Body>) };
 }

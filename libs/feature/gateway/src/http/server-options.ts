@@ -18,14 +18,19 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** A model name may be long. */
 const PATH_PART_LENGTH_MAX = 500;
 
+/** A request id from outside could collide with another one's; only another service of ours may choose it. */
+export function requestIdSource(ids: IdSource, callers: CallerCheck): (request: IncomingMessage) => string {
+  return (request) => {
+    const given = request.headers[INTERNAL_REQUEST_ID_HEADER];
+    return typeof given === 'string' && isId(given) && callers.isInternal(request.headers) ? given : ids.next('req');
+  };
+}
+
 /** Settings of the HTTP server: request ids, time limits, and the envelope for what is wrong before a route is found. */
 export function serverOptions(ids: IdSource, callers: CallerCheck): FastifyServerOptions {
+  const requestIdOf = requestIdSource(ids, callers);
   return {
-    // A request id from outside could collide with another one's; only another service of ours may choose it.
-    genReqId: (raw) => {
-      const given = raw.headers[INTERNAL_REQUEST_ID_HEADER];
-      return typeof given === 'string' && isId(given) && callers.isInternal((raw as IncomingMessage).headers) ? given : ids.next('req');
-    },
+    genReqId: (raw) => requestIdOf(raw as IncomingMessage),
     requestIdHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,

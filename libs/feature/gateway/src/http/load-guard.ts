@@ -1,0 +1,72 @@
+import type { Timers } from '@penstock/kernel';
+
+/** How often the event loop is looked at. */
+export const GUARD_INTERVAL_MS = 50;
+/** Busier than this share of the time, an event loop has nothing left for what comes in bursts. */
+export const BUSY_UTILISATION = 0.9;
+/** A turn of the loop may take so long before new requests are turned away: every request waits for several turns. */
+export const LOOP_LAG_MS_MAX = 15;
+/** A single slow turn is no overload: so many looks in a row have to find the loop too slow. */
+const SLOW_LOOKS_MIN = 4;
+/** The share of new requests that is taken shrinks by this factor while the loop is too slow, and grows by this step while it is not. */
+const SHRINK = 0.8;
+const GROW = 0.02;
+/** Some requests are always taken, so that the share can be found out. */
+const SHARE_MIN = 0.05;
+
+/** How busy the event loop was in the last interval. */
+export interface LoopReading {
+  /** From 0 to 1. */
+  readonly utilisation: number;
+  /** How late a timer of it fired, in milliseconds. */
+  readonly lagMs: number;
+}
+
+/**
+ * Turns new requests away while the event loop cannot keep up, so that those that were taken keep their pace. It looks at
+ * utilisation and at lag: a loop may be busy all the time with short turns and serve everybody well.
+ */
+export class LoadGuard {
+  private share = 1;
+  private credit = 1;
+  private slowLooks = 0;
+  private readonly stopTimer: () => void;
+
+  constructor(timers: Timers, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
+    this.stopTimer = timers.every(GUARD_INTERVAL_MS, () => this.look());
+  }
+
+  /** False when this request is to be refused. Refusals are spread evenly. */
+  mayTake(): boolean {
+    if (this.share >= 1) return true;
+    this.credit += this.share;
+    if (this.credit < 1) return false;
+    this.credit -= 1;
+    return true;
+  }
+
+  stop(): void {
+    this.stopTimer();
+  }
+
+  private look(): void {
+    const { utilisation, lagMs } = this.read();
+    this.slowLooks = utilisation >= BUSY_UTILISATION && lagMs > LOOP_LAG_MS_MAX ? this.slowLooks + 1 : 0;
+    if (this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK);
+    else if (this.slowLooks === 0) this.share = Math.min(1, this.share + GROW);
+  }
+}
+
+function loopReader(intervalMs: number): () => LoopReading {
+  let last = performance.eventLoopUtilization();
+  let lastMs = performance.now();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const nowMs = performance.now();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    const reading = { utilisation: utilization, lagMs: Math.max(0, nowMs - lastMs - intervalMs) };
+    last = now;
+    lastMs = nowMs;
+    return reading;
+  };
+}
