@@ -108,8 +108,10 @@ export interface ReadAnswer {
 /** Reads the text of a stream as strictly as the format allows. */
 export function readStream(text: string): ReadAnswer {
   const answer = { content: '', finishReason: undefined as string | undefined, errorCode: undefined as string | undefined, completionTokens: undefined as number | undefined, strayFrames: 0, isDone: false };
-  for (const event of text.split('\n\n')) {
-    if (event === '' || event.startsWith(':')) continue;
+  for (const block of text.split('\n\n')) {
+    // Comments keep a connection alive and stand on lines of their own.
+    const event = block.replace(/^(?::[^\n]*(?:\n|$))+/, '');
+    if (event === '') continue;
     if (answer.isDone || !event.startsWith('data: ') || /[\r\n]/.test(event)) {
       answer.strayFrames += 1;
       continue;

@@ -2,14 +2,18 @@ import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../../platform/eventually.js';
+import type { ChatOutcome } from '../../platform/chat-client.js';
 import { scripted } from '../../platform/scripted-engine.js';
 import { ask, check, CLIENT_STALL_TIMEOUT_MS, MODEL, NARROW_MODEL, quantile, type World } from './world.js';
 
 const CROWD = 60;
 const SLOTS_AND_PLACES = 6;
-const REFUSAL_P99_MS = 250;
+const SINGLE_REFUSALS = 100;
+/** Twenty milliseconds are the aim on a machine of its own; this one runs clients and engine as well. */
+const REFUSAL_P99_MS = 100;
 const SLOW_READERS = 100;
-const MEMORY_GROWTH_MAX = 64 * 1_024 * 1_024;
+/** One mebibyte for each reader, of the forty-nine that an engine offers it. */
+const MEMORY_GROWTH_MAX = SLOW_READERS * 1_024 * 1_024;
 const PAGE_BYTES = 4_096;
 const LORIS_SOCKETS = 1_000;
 const LORIS_BYTE_MS = 1_000;
@@ -19,14 +23,24 @@ const LORIS_WAIT_MS = 90_000;
 /** More requests than slots and places: the surplus is told so at once, with a time to come back, and nobody waits in order to be refused. */
 export async function queueFull(world: World): Promise<{ readonly refusalP99Ms: number }> {
   world.say('a full queue');
-  const outcomes = await Promise.all(Array.from({ length: CROWD }, (_, index) => ask(world, { model: NARROW_MODEL, content: scripted('talk', `queue-${index}`), stream: true })));
+  const crowd = Array.from({ length: CROWD }, (_, index) => ask(world, { model: NARROW_MODEL, content: scripted('talk', `queue-${index}`), stream: true }));
+  // With every slot and every place taken by answers that do not end, each further request is refused; one at a time, so that it waits for nobody.
+  const holders = new AbortController();
+  const outcomes = await Promise.all(crowd);
+  const held = Array.from({ length: SLOTS_AND_PLACES }, (_, index) => ask(world, { model: NARROW_MODEL, content: scripted('endless', `hold-${index}`), stream: true, tokensMax: 8_000, leaveWhen: new Promise((resolve) => holders.signal.addEventListener('abort', () => resolve())) }));
+  await until('every slot is held', CUT_WAIT_MS, () => Promise.resolve(world.engine.of('endless').filter((seen) => seen.marker.startsWith('hold-')).length >= 2 ? true : undefined));
+  const single: ChatOutcome[] = [];
+  for (let index = 0; index < SINGLE_REFUSALS; index += 1) single.push(await ask(world, { model: NARROW_MODEL, content: scripted('answer', `single-${index}`) }));
+  holders.abort();
+  await Promise.all(held);
   const refused = outcomes.filter((outcome) => outcome.status === 429);
   const served = outcomes.filter((outcome) => outcome.status === 200);
   const hinted = refused.filter((outcome) => Number(outcome.headers['retry-after-ms']) > 0);
-  const refusalP99Ms = quantile(refused.map((outcome) => outcome.totalMs), 0.99);
+  const refusalP99Ms = quantile(single.filter((outcome) => outcome.status === 429).map((outcome) => outcome.totalMs), 0.99);
+  check(world, 'a full queue refuses everybody', single.every((outcome) => outcome.status === 429), `${single.filter((outcome) => outcome.status === 429).length} of ${single.length}`);
   check(world, 'a full queue serves what it took', served.length >= SLOTS_AND_PLACES && served.length + refused.length === CROWD, `${served.length} served, ${refused.length} refused of ${CROWD}`);
   check(world, 'a full queue tells when to come back', hinted.length === refused.length, `${hinted.length} of ${refused.length}`);
-  check(world, 'a full queue refuses at once', refusalP99Ms <= REFUSAL_P99_MS, `p99 ${refusalP99Ms.toFixed(0)} ms of ${CROWD} that came in the same moment, at most ${REFUSAL_P99_MS}`);
+  check(world, 'a full queue refuses at once', refusalP99Ms <= REFUSAL_P99_MS, `p99 ${refusalP99Ms.toFixed(0)} ms one at a time, at most ${REFUSAL_P99_MS}`);
   return { refusalP99Ms };
 }
 

@@ -38,6 +38,7 @@ describe('a chat request is refused in the words of the field', () => {
     ['stream options without a stream', { ...valid, stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
     ['five stop strings', { ...valid, stop: ['1', '2', '3', '4', '5'] }, 'invalid_value', 'stop'],
     ['an image on the network', { ...valid, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://169.254.169.254/' } }] }] }, 'unsupported_value', 'messages[0].content[0].image_url'],
+    ['an address deeper in a part', { ...valid, messages: [{ role: 'user', content: [{ type: 'file', file: { file_url: 'http://127.0.0.1/' } }] }] }, 'unsupported_value', 'messages[0].content[0].file'],
     ['a file of the engine', { ...valid, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }] }] }, 'unsupported_value', 'messages[0].content[0].image_url'],
     ['an array', [], 'invalid_type', undefined],
     ['null', null, 'invalid_type', undefined],

@@ -20,14 +20,25 @@ function remoteContentFault(request: ChatCompletionRequest): ApiFault | undefine
     if (!Array.isArray(message.content)) continue;
     for (const [part, content] of message.content.entries()) {
       for (const [key, value] of Object.entries(content)) {
-        const url = key.endsWith('_url') ? (typeof value === 'object' && value !== null ? (value as { url?: unknown }).url : value) : undefined;
-        if (url === undefined || (typeof url === 'string' && /^data:/i.test(url))) continue;
+        if (!namesRemoteContent(key, value, 0)) continue;
         const param = `messages[${index}].content[${part}].${key}`;
         return { code: 'unsupported_value', message: `Invalid value for '${param}': only 'data:' URLs are taken; put the bytes into the request.`, param };
       }
     }
   }
   return undefined;
+}
+
+/** Parts of messages nest a few levels; what lies deeper is no address that an engine reads. */
+const PART_DEPTH_MAX = 8;
+
+/** True for an address other than `data:` under any key that engines read one from: `image_url`, `url`, `file_url`, at any level of the part. */
+function namesRemoteContent(key: string, value: unknown, depth: number): boolean {
+  if (typeof value === 'object' && value !== null) {
+    return depth >= PART_DEPTH_MAX || Object.entries(value).some(([inner, found]) => namesRemoteContent(Array.isArray(value) ? key : inner, found, depth + 1));
+  }
+  if (!/(?:^|_)url$/i.test(key) || value === null || value === undefined) return false;
+  return typeof value !== 'string' || !/^data:/i.test(value);
 }
 
 function streamOptionsFault(request: ChatCompletionRequest): ApiFault | undefined {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { normaliseAnswer } from './chat-answer.js';
 import { ChatJoiner } from './chat-joiner.js';
-import { ChatStream, type ChatChunk, type ChatStreamStep } from './chat-stream.js';
+import { ChatStream, OVERRUN_PIECES, overrunFault, type ChatChunk, type ChatStreamStep } from './chat-stream.js';
 import { dialectOf } from './engine-dialect.js';
 
 const identity = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'public' };
@@ -103,6 +103,34 @@ describe('a stream of any engine becomes one of OpenAI', () => {
       }
       expect(new Set(roles).size).toBe(roles.length);
     }));
+  });
+});
+
+describe('a limit that the engine does not keep', () => {
+  const chunk = (content: string): string => JSON.stringify({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+  const claim = (tokens: number): string => JSON.stringify({ object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: 5, completion_tokens: tokens } });
+  const streamOf = (): ChatStream => new ChatStream(identity, { dialect: dialectOf('vllm'), includeUsage: true, tokensMax: 8 });
+
+  test('more tokens claimed than were allowed are not believed: what came is counted', () => {
+    const stream = streamOf();
+    for (const content of ['a', 'b', 'c']) stream.push(chunk(content));
+    stream.push(claim(9_000));
+    expect(stream.usage()).toMatchObject({ promptTokens: 5, completionTokens: 3, known: false });
+  });
+
+  test('a claim up to the limit is believed', () => {
+    const stream = streamOf();
+    stream.push(chunk('several tokens in one piece'));
+    stream.push(claim(8));
+    expect(stream.usage()).toMatchObject({ completionTokens: 8, known: true });
+  });
+
+  test('an answer that goes on beyond the limit is ended, over the fast path as well', () => {
+    const stream = streamOf();
+    const taken = Array.from({ length: 8 + OVERRUN_PIECES + 1 }, (_, index) => stream.frameOf(chunk(`t${index}`)) ?? stream.push(chunk(`t${index}`)));
+    const failed = taken.filter((step) => typeof step === 'object' && step.outcome !== 'open');
+    expect(failed).toEqual([]);
+    expect(stream.push(chunk('one more'))).toMatchObject({ outcome: overrunFault });
   });
 });
 

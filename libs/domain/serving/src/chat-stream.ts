@@ -33,6 +33,14 @@ export const brokenAnswerFault: EngineFault = {
   code: 'engine_response_invalid', message: 'The model\'s answer broke off before it was complete. Try again.', param: null, retryElsewhere: true,
 };
 
+/** Another replica has the same engine, and the client has all that it asked for. */
+export const overrunFault: EngineFault = {
+  code: 'engine_response_invalid', message: 'The model went on beyond the limit of the request and was stopped.', param: null, retryElsewhere: false,
+};
+
+/** Some engines split a token of a tool call into several pieces, so this many more pieces than tokens are let through. */
+export const OVERRUN_PIECES = 16;
+
 interface ChoiceState {
   readonly cleaner: DeltaCleaner;
   finish: FinishReason | null;
@@ -54,14 +62,15 @@ export class ChatStream {
   /** The last event that {@link frameOf} took: what it says of usage is read when somebody asks. */
   private unread: string | undefined;
 
-  constructor(private readonly identity: AnswerIdentity, private readonly options: { readonly dialect: EngineDialect; readonly includeUsage: boolean }) {}
+  /** `tokensMax` is what the request allowed over all of its choices. */
+  constructor(private readonly identity: AnswerIdentity, private readonly options: { readonly dialect: EngineDialect; readonly includeUsage: boolean; readonly tokensMax?: number | undefined }) {}
 
   /**
    * The event for the client, where `data` differs from the last event that was pushed in nothing but its text and numbers of its
    * end: then the answer is the same text in the same place, and nothing has to be parsed. Undefined for any other event: push it.
    */
   frameOf(data: string): string | undefined {
-    const frame = this.outcome === 'open' ? this.template?.frameOf(data) : undefined;
+    const frame = this.outcome === 'open' && !this.isOverrun() ? this.template?.frameOf(data) : undefined;
     if (frame === undefined) return undefined;
     this.pieces += 1;
     this.unread = data;
@@ -95,6 +104,7 @@ export class ChatStream {
     }
     const reading = this.options.dialect.readUsage(body);
     if (reading !== undefined) this.running = addUsage(this.running, reading);
+    if (this.isOverrun()) return this.fail(overrunFault, chunks);
     return { chunks, outcome: 'open' };
   }
 
@@ -108,10 +118,19 @@ export class ChatStream {
     return { chunks: usage, outcome: 'completed' };
   }
 
-  /** Usage up to the last event that was pushed; counted from the pieces of content while the engine has said nothing. */
+  /**
+   * Usage up to the last event that was pushed; counted from the pieces of content while the engine has said nothing, and when it
+   * claims more than the request allowed.
+   */
   usage(): RunningUsage {
     this.readUnread();
-    return this.running.known ? this.running : { ...noUsage, completionTokens: this.pieces };
+    if (!this.running.known) return { ...noUsage, completionTokens: this.pieces };
+    const { tokensMax = Infinity } = this.options;
+    return this.running.completionTokens <= tokensMax ? this.running : { ...this.running, completionTokens: Math.min(this.pieces, tokensMax), known: false };
+  }
+
+  private isOverrun(): boolean {
+    return this.pieces > (this.options.tokensMax ?? Infinity) + OVERRUN_PIECES;
   }
 
   /** The finish reason of the first choice, once it has one. */

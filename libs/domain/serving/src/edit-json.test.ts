@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { editJson } from './edit-json.js';
-import { outlineJson, type JsonMember } from './json-outline.js';
+import { JSON_KEYS_MAX, outlineJson, type JsonMember } from './json-outline.js';
+import { readJson } from './read-json.js';
 
 function membersOf(text: string): readonly JsonMember[] {
   const outline = outlineJson(text);
@@ -74,5 +75,13 @@ describe('editJson', () => {
       const kept = Object.entries(JSON.parse(text) as object).filter(([name]) => !removed.includes(name));
       expect(edited).toEqual({ ...Object.fromEntries(kept), ...(JSON.parse(JSON.stringify(set)) as object) });
     }));
+  });
+});
+
+describe('bodies that cost more to read than to send', () => {
+  test('more keys than anybody needs are refused', () => {
+    const withKeys = (count: number): string => `{${Array.from({ length: count }, (_, index) => `"k${index}":1`).join(',')}}`;
+    expect(readJson(withKeys(JSON_KEYS_MAX + 1))).toMatchObject({ kind: 'fault', fault: { code: 'json_too_deep' } });
+    expect(readJson(withKeys(1_000)).kind).toBe('read');
   });
 });

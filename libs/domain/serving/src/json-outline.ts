@@ -12,12 +12,15 @@ export type JsonOutline =
   | { readonly kind: 'outline'; readonly members: readonly JsonMember[]; /** Start and end of every key, at any depth, that is written with an escape. */ readonly escapedKeys: readonly (readonly [number, number])[] }
   /** Nested deeper than `depthMax`, or with more values than `valuesMax`: parsing it would hold the event loop. */
   | { readonly kind: 'too-deep' }
-  | { readonly kind: 'too-many-values' };
+  | { readonly kind: 'too-many-values' }
+  | { readonly kind: 'too-many-keys' };
 
 /** Deeper JSON than this is nobody's chat request and costs seconds to parse. */
 export const JSON_DEPTH_MAX = 64;
 /** More values than this in one body take seconds to parse, whatever its size. */
 export const JSON_VALUES_MAX = 500_000;
+/** Keys cost more than values: three hundred thousand different ones take a second. */
+export const JSON_KEYS_MAX = 50_000;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -36,6 +39,7 @@ export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax =
   const members: JsonMember[] = [];
   let depth = 0;
   let separators = 0;
+  let keys = 0;
   let keyStart = -1;
   let keyEnd = -1;
   let valueStart = -1;
@@ -63,6 +67,8 @@ export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax =
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
       depth -= 1;
     } else if (code === COLON) {
+      keys += 1;
+      if (keys > JSON_KEYS_MAX) return { kind: 'too-many-keys' };
       if (hasEscape(text, stringStart, stringEnd)) escapedKeys.push([stringStart, stringEnd]);
     } else if (code === COMMA) {
       separators += 1;
@@ -86,8 +92,8 @@ function endOfString(text: string, start: number): number {
 }
 
 function hasEscape(text: string, start: number, end: number): boolean {
-  const at = start < 0 ? -1 : text.indexOf('\\', start);
-  return at >= 0 && at < end;
+  // Only the key is looked at: a search that runs on to the end of the text, once for each key, takes seconds.
+  return start >= 0 && text.slice(start, end).includes('\\');
 }
 
 /** The name that a quoted key stands for. */

@@ -1,5 +1,5 @@
 import type { ApiFault } from '@penstock/contract-http';
-import { decodeKey, JSON_DEPTH_MAX, JSON_VALUES_MAX, outlineJson, type JsonMember } from './json-outline.js';
+import { decodeKey, JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX, outlineJson, type JsonMember } from './json-outline.js';
 
 /** A JSON body: its text, its value, and where its outermost members stand. */
 export interface JsonDocument {
@@ -15,6 +15,7 @@ export function readJson(text: string): ReadJson {
   const outline = outlineJson(text);
   if (outline.kind === 'too-deep') return faulty('json_too_deep', `The body nests deeper than ${JSON_DEPTH_MAX} levels. Send a flatter one.`);
   if (outline.kind === 'too-many-values') return faulty('json_too_deep', `The body has more than ${JSON_VALUES_MAX} values. Split it.`);
+  if (outline.kind === 'too-many-keys') return faulty('json_too_deep', `The body has more than ${JSON_KEYS_MAX} keys. Split it.`);
   try {
     return { kind: 'read', document: { text, value: JSON.parse(withPlainKeys(text, outline.escapedKeys)) as unknown, members: outline.members } };
   } catch {

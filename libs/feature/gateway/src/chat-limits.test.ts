@@ -95,7 +95,9 @@ describe('a slow reader', () => {
     const flood: EngineBehaviour = async ({ response }) => {
       startStream(response);
       const closed = new Promise((resolve) => response.once('close', resolve));
-      while (!response.destroyed) if (!response.write(engineFrames.token(0).repeat(500))) await Promise.race([new Promise((resolve) => response.once('drain', resolve)), closed]);
+      // Few pieces, since more of them than the context has tokens would end the answer for that reason.
+      const frame = `data: ${JSON.stringify({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: 'x'.repeat(64 * 1_024) }, finish_reason: null }] })}\n\n`;
+      while (!response.destroyed) if (!response.write(frame)) await Promise.race([new Promise((resolve) => response.once('drain', resolve)), closed]);
     };
     await start({ settings: { CLIENT_STALL_TIMEOUT_MS: '200' } }, flood);
     await world.chat({ stream: true });

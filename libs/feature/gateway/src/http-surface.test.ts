@@ -68,6 +68,10 @@ describe('paths', () => {
     await expectFault(await world.fetch('/%61dmin/v1/keys', { key: world.key }), '/v1', [403]);
   });
 
+  test('an empty JSON body on a path that nobody serves is no fault of ours', async () => {
+    expect((await world.fetch('/v1/files/file_1/', { method: 'DELETE', headers: { 'content-type': 'application/json' } })).status).toBeLessThan(500);
+  });
+
   test('a wrong method says which are right', async () => {
     const response = await world.fetch('/v1/chat/completions');
     expect(await expectFault(response, '/v1', [405])).toBe('method_not_allowed');
@@ -126,6 +130,12 @@ describe('tenants', () => {
     for (const path of ['/admin/v1/events', '/admin/v1/fleet', '/admin/v1/dead-letters']) expect((await world.fetch(path, { key: two.adminKey })).status).toBe(403);
   });
 
+  test.each(['https://127.0.0.1/model.gguf', 'file:///models', 'attach+http://127.0.0.1:1'])('cannot deploy from %s, which only the operator may look at', async (artifact) => {
+    const { adminKey } = await tenant('Three');
+    const answer = await world.fetch('/v1/models/deploy', { method: 'POST', key: adminKey, body: JSON.stringify({ model_name: 'mine', model_artifact: artifact, framework: 'vllm' }) });
+    expect([answer.status, await answer.json()]).toMatchObject([403, { error: { code: 'insufficient_permissions', param: 'model_artifact' } }]);
+  });
+
   test('a revoked key stops, an expired one and one for other models too', async () => {
     const make = async (body: object) => (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', ...body }) })).json() as Promise<{ id: string; key: string }>;
     const { id, key } = await make({});
@@ -169,6 +179,11 @@ describe('files', () => {
     const response = await world.fetch('/v1/files', { method: 'POST', key: world.key, body: form });
     expect(await expectFault(response, '/v1/files', [status])).toBe(code);
     expect((await world.objects.list('')).objects).toHaveLength(before);
+  });
+
+  test.each([['without an end', 'x', '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'], ['of nothing but a boundary', 'b'.repeat(252), `--${'b'.repeat(252)}\r\n`]])('a form %s is the client\'s fault', async (_name, boundary, body) => {
+    const answer = await world.fetch('/v1/files', { method: 'POST', key: world.key, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` }, body });
+    expect([answer.status, await answer.json()]).toMatchObject([400, { error: { type: 'invalid_request_error' } }]);
   });
 
   test('lists and deletes, with an empty JSON body as the Python SDK sends it', async () => {

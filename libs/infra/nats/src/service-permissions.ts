@@ -42,9 +42,9 @@ const serviceAccess = {
   gateway: {
     ...nothing, serves: false,
     asks: ['registry', 'scheduler', 'autoscaler', 'router', 'metering', 'batch'],
-    reads: contexts, writes: ['access', 'usage'], hears: ['pull', 'router'], tendsDeadLetters: true,
+    reads: contexts, writes: ['access', 'usage'], hears: ['pull', 'router', 'recall'], tendsDeadLetters: true,
   },
-  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router'], hears: ['router'] },
+  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall'], hears: ['router'] },
   registry: { ...nothing, writes: ['registry'], makesStreams: true },
   scheduler: { ...nothing, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['scheduler'], hears: ['node', 'pull', 'replica', 'scheduler'] },
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },

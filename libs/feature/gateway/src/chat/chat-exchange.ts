@@ -12,6 +12,8 @@ import type { WatchedExchange } from './exchange-watch.js';
 
 /** Further attempts at another replica, and only while nothing of an answer was sent. */
 const RETRIES_MAX = 1;
+/** A request that failed once waits this long for another replica: then its error is worth more than the queue, which others in the same trouble fill. */
+const RETRY_WAIT_MS_MAX = 5_000;
 /** An answer that does not come in a stream shows no sign of life until it is whole. */
 const WHOLE_ANSWER_TIMEOUT_MS = 600_000;
 /** How often the progress of a stream is noted; a killed gateway forgets at most so much of it. */
@@ -97,6 +99,7 @@ export class ChatExchange implements WatchedExchange {
         requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
         promptTokensEstimate: estimatePromptTokens(document.text.length), answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
         priority: batchId === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.goneSignal(),
+        ...(attempt === 0 ? {} : { waitMsMax: RETRY_WAIT_MS_MAX }),
       };
       const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
       if (admission.kind === 'aborted') return admission;
@@ -128,6 +131,7 @@ export class ChatExchange implements WatchedExchange {
       headers: { 'content-type': 'application/json', accept: stream ? 'text/event-stream' : 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
       identity: this.identity,
       stream,
+      tokensMax: tokensAllowed(job.request, job.endpoint.serving.contextTokens),
       includeUsage: this.isStreamed && job.request.stream_options?.include_usage === true,
       now: () => parts.clock.now(),
       limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
@@ -237,6 +241,11 @@ export class ChatExchange implements WatchedExchange {
     const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs } = record;
     parts.logger.info({ requestId, organisationId, endpointId, modelName, replicaId, stream: this.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'chat request');
   }
+}
+
+/** What the engine may produce at most, over all choices. */
+function tokensAllowed(request: ChatCompletionRequest, contextTokens: number): number {
+  return (request.max_completion_tokens ?? request.max_tokens ?? contextTokens) * (request.n ?? 1);
 }
 
 /** What the answer may take of a KV cache at most, over all of its choices. */

@@ -34,7 +34,7 @@ async function run(stream: boolean, url = engine.url): Promise<{ outcome: Attemp
   const lease: Lease = { leaseId: 'l', endpointId: 'ep', replicaId: 'rep', modelVersionId: 'mv', url, engine: 'llama.cpp', servedModel: 'm', expiresAtMs: 0, queuedMs: 0, coldStart: false };
   const joiner = new ChatJoiner();
   const attempt = new EngineAttempt({
-    lease, body: '{}', headers: { 'content-type': 'application/json' }, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, now: () => 0,
+    lease, body: '{}', headers: { 'content-type': 'application/json' }, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, tokensMax: 100, now: () => 0,
     limits: { firstTokenMs: 1_000, chunkGapMs: 1_000, wholeAnswerMs: 1_000 },
     onChunks: (chunks) => {
       for (const chunk of chunks) joiner.add(chunk);

@@ -26,6 +26,8 @@ export interface AttemptOptions {
   /** Whether the engine was asked for a stream. */
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Tokens that the request allows, over all choices. */
+  readonly tokensMax: number;
   readonly now: () => number;
   readonly limits: { readonly firstTokenMs: number; readonly chunkGapMs: number; readonly wholeAnswerMs: number };
   /** Takes what is ready for the client and returns whether more may come. */
@@ -144,12 +146,18 @@ export class EngineAttempt implements EngineListener {
   private finishWhole(): void {
     const result = normaliseAnswer(this.status, this.text, this.options.identity, this.dialect);
     if (result.kind === 'fault') this.fail(result.fault);
-    else this.finish({ kind: 'completed', usage: result.usage, finishReason: result.finishReason, tail: [], tailText: '', answer: result.answer });
+    else this.finish({ kind: 'completed', usage: this.credible(result.usage), finishReason: result.finishReason, tail: [], tailText: '', answer: result.answer });
+  }
+
+  /** A whole answer has no pieces to count, so a claim beyond what was allowed is cut to it. */
+  private credible(usage: RunningUsage): RunningUsage {
+    const { tokensMax } = this.options;
+    return usage.completionTokens <= tokensMax ? usage : { ...usage, completionTokens: tokensMax, known: false };
   }
 
   /** Made for the first event; an answer that comes whole needs none. */
   private get stream(): ChatStream {
-    return (this.chatStream ??= new ChatStream(this.options.identity, { dialect: this.dialect, includeUsage: this.options.includeUsage }));
+    return (this.chatStream ??= new ChatStream(this.options.identity, { dialect: this.dialect, includeUsage: this.options.includeUsage, tokensMax: this.options.tokensMax }));
   }
 
   private readEvents(read: () => readonly string[], isLast = false): void {

@@ -17,7 +17,8 @@ export class FaultFilter implements ExceptionFilter {
       sendUnknownUrl(request, reply);
       return;
     }
-    const fault = faultOf(error);
+    // The framework's own refusals, as of a body on a path that nobody serves, are the caller's.
+    const fault = faultOf(error instanceof HttpException ? { statusCode: error.getStatus() } : error);
     if (fault.code === 'internal_error') this.logger.error({ err: error, requestId: request.id }, 'request failed');
     void sendFault(request, reply, fault);
   }
