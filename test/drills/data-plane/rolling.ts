@@ -6,12 +6,14 @@ import type { ServiceProcess } from '../../platform/service-process.js';
 import { check, countBy, MODEL, type World } from './world.js';
 
 export const ROLLING_REQUESTS = 30_000;
-const WORKERS = 24;
+const WORKERS = 16;
 const STREAM_EVERY = 3;
 const TALK_EVERY = 60;
-/** What a load balancer or an SDK does when an address does not answer: the other one, after a moment. */
-const ATTEMPTS_MAX = 4;
+/** What a load balancer or an SDK does when an address does not answer or asks it to come back: the other one, after a moment. */
 const FAILOVER_WAIT_MS = 150;
+const HINT_MS_MAX = 1_000;
+/** A request that was not served after so long has failed, whatever it was told meanwhile. */
+const REQUEST_MS_MAX = 20_000;
 /** Requests between two restarts, so that each happens under load. */
 const REQUESTS_PER_RESTART = 1_500;
 
@@ -19,6 +21,8 @@ export interface RollingFigures {
   readonly requests: number;
   readonly failed: number;
   readonly failovers: number;
+  /** Answers that asked the client to come back, as an overloaded gateway does. */
+  readonly shed: number;
   readonly restarts: number;
 }
 
@@ -30,20 +34,24 @@ export async function rollingRestart(world: World, second: ServiceProcess): Prom
   const addresses = [world.installation.url, second.url];
   const client = new ChatClient();
   const failures: string[] = [];
-  let [next, done, failovers, restarts] = [0, 0, 0, 0];
+  let [next, done, failovers, restarts, shed] = [0, 0, 0, 0, 0];
   let phase = 'warm-up';
   const one = async (index: number): Promise<void> => {
     const began = phase;
     let last = '';
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    let waitMs = FAILOVER_WAIT_MS;
+    const startedMs = performance.now();
+    for (let attempt = 0; performance.now() - startedMs < REQUEST_MS_MAX; attempt += 1) {
       if (attempt > 0) {
         failovers += 1;
-        await pause(FAILOVER_WAIT_MS);
+        await pause(waitMs);
       }
       const stream = index % STREAM_EVERY === 0;
       const outcome = await client.ask({ url: addresses[(index + attempt) % 2] ?? '', key: world.key, model: MODEL, content: scripted(index % TALK_EVERY === 0 ? 'talk' : 'answer', `r${index}`), stream });
       const verdict = judge(outcome, stream, `r${index} `);
       if (verdict === 'served') return;
+      if (outcome.status === 429) shed += 1;
+      waitMs = Math.min(HINT_MS_MAX, Number(outcome.headers['retry-after-ms'] ?? FAILOVER_WAIT_MS));
       last = `${began} to ${phase}: ${outcome.status} ${outcome.error ?? ''} ${outcome.text.slice(0, 160)}`;
       // A stream that had begun cannot be asked for again.
       if (verdict === 'broken') break;
@@ -74,7 +82,7 @@ export async function rollingRestart(world: World, second: ServiceProcess): Prom
   client.close();
   for (const failure of failures.slice(0, 10)) world.say(`failed: ${failure}`);
   check(world, 'a rolling restart fails no request', failures.length === 0 && done >= ROLLING_REQUESTS, `${failures.length} of ${done} failed, ${failovers} went to the other gateway; ${JSON.stringify(countBy(failures.map((failure) => failure.slice(0, 60))))}`);
-  return { requests: done, failed: failures.length, failovers, restarts };
+  return { requests: done, failed: failures.length, failovers, shed, restarts };
 }
 
 function judge(outcome: ChatOutcome, stream: boolean, marker: string): 'served' | 'elsewhere' | 'broken' {
