@@ -4,10 +4,8 @@ import type { Timers } from '@penstock/kernel';
 export const GUARD_INTERVAL_MS = 50;
 /** Busier than this share of the time, an event loop has nothing left for what comes in bursts. */
 export const BUSY_UTILISATION = 0.9;
-/** A turn of the loop may take so long before new requests are turned away: every request waits for several turns. */
-export const LOOP_LAG_MS_MAX = 15;
 /** A single slow turn is no overload: so many looks in a row have to find the loop too slow. */
-const SLOW_LOOKS_MIN = 4;
+export const SLOW_LOOKS_MIN = 10;
 /** The share of new requests that is taken shrinks by this factor while the loop is too slow, and grows by this step while it is not. */
 const SHRINK = 0.8;
 const GROW = 0.02;
@@ -32,7 +30,8 @@ export class LoadGuard {
   private slowLooks = 0;
   private readonly stopTimer: () => void;
 
-  constructor(timers: Timers, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
+  /** `lagMsMax`: a timer of the loop may be so late before new requests are turned away. */
+  constructor(timers: Timers, private readonly lagMsMax: number, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
     this.stopTimer = timers.every(GUARD_INTERVAL_MS, () => this.look());
   }
 
@@ -51,7 +50,7 @@ export class LoadGuard {
 
   private look(): void {
     const { utilisation, lagMs } = this.read();
-    this.slowLooks = utilisation >= BUSY_UTILISATION && lagMs > LOOP_LAG_MS_MAX ? this.slowLooks + 1 : 0;
+    this.slowLooks = utilisation >= BUSY_UTILISATION && lagMs > this.lagMsMax ? this.slowLooks + 1 : 0;
     if (this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK);
     else if (this.slowLooks === 0) this.share = Math.min(1, this.share + GROW);
   }
