@@ -31,6 +31,10 @@ if (mode === 'finish') {
   await spool.close();
   process.exit(0);
 }
+// One that every kill interrupts.
+const long = { requestId: 'req_' + run + '_long', organisationId: 'org_1', projectId: 'proj_1', keyId: 'key_1', endpointId: 'ep_1', modelName: 'm', modelVersionId: 'mv_1', batchId: null, operation: 'chat', stream: true, startedAt: new Date().toISOString(), replicaId: null };
+await spool.open(long).written();
+appendFileSync(truthFile, JSON.stringify({ id: long.requestId, kind: 'open' }) + '\\n');
 let count = 0;
 async function request() {
   for (;;) {
