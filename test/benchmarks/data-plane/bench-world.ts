@@ -14,13 +14,8 @@ export interface BenchWorld {
   close(): Promise<void>;
 }
 
-export interface EngineSettings {
-  readonly tokens: number;
-  readonly tokensPerSecond: number;
-}
-
 /** One fake engine on two ports, Penstock before it, and the peers that this machine can run. A peer that cannot be had is named and left out. */
-export async function startBenchWorld(peers: readonly PeerName[], engine: EngineSettings, say: (text: string) => void): Promise<BenchWorld> {
+export async function startBenchWorld(peers: readonly PeerName[], say: (text: string) => void): Promise<BenchWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -28,7 +23,7 @@ export async function startBenchWorld(peers: readonly PeerName[], engine: Engine
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const { child, ports } = await startEngine(engine);
+    const { child, ports } = await startEngine();
     closers.push(async () => {
       const ended = once(child, 'exit');
       if (child.kill()) await ended;
@@ -49,8 +44,8 @@ export async function startBenchWorld(peers: readonly PeerName[], engine: Engine
   }
 }
 
-async function startEngine(settings: EngineSettings): Promise<{ child: ChildProcess; ports: number[] }> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'fake-engine.js'), JSON.stringify({ ports: 2, ...settings })], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function startEngine(): Promise<{ child: ChildProcess; ports: number[] }> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'fake-engine.js'), JSON.stringify({ ports: 2 })], { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) return { child, ports: (JSON.parse(line) as { ports: number[] }).ports };
   throw new Error('the fake engine ended before it listened');
 }

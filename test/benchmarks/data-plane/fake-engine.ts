@@ -1,13 +1,11 @@
 import { createServer, type Socket } from 'node:net';
 
 // An engine that costs next to nothing: Node's raw sockets, answers made once. Run as a process of its own:
-//   node fake-engine.js '{"ports":2,"tokens":100,"tokensPerSecond":50}'
+//   node fake-engine.js '{"ports":2}'
+// A streamed answer has as many chunks as `max_tokens` says, and `seed` of them a second.
 
 interface EngineOptions {
   readonly ports: number;
-  /** Chunks of a streamed answer. */
-  readonly tokens: number;
-  readonly tokensPerSecond: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as EngineOptions;
@@ -33,36 +31,64 @@ const chunk = (delta: object, finish: string | null, tokens: number): string => 
   choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }], usage: { prompt_tokens: 21, total_tokens: 21 + tokens, completion_tokens: tokens },
 }));
 const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n';
-const frames = [
-  Buffer.from(head + chunk({ role: 'assistant', content: '' }, null, 0) + chunk({ content: 'tok0 ' }, null, 1)),
-  ...Array.from({ length: options.tokens - 1 }, (_, index) => Buffer.from(chunk({ content: `tok${index + 1} ` }, null, index + 2))),
-  Buffer.from(`${chunk({}, 'length', options.tokens)}${framed(JSON.stringify({ id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'bench-model', choices: [], usage: { prompt_tokens: 21, total_tokens: 21 + options.tokens, completion_tokens: options.tokens } }))}${framed('[DONE]')}0\r\n\r\n`),
-];
+const framesByLength = new Map<number, readonly Buffer[]>();
+
+function framesOf(tokens: number): readonly Buffer[] {
+  const known = framesByLength.get(tokens);
+  if (known !== undefined) return known;
+  const usage = framed(JSON.stringify({ id: 'chatcmpl-0123456789abcdef', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'bench-model', choices: [], usage: { prompt_tokens: 21, total_tokens: 21 + tokens, completion_tokens: tokens } }));
+  const frames = [
+    Buffer.from(head + chunk({ role: 'assistant', content: '' }, null, 0) + chunk({ content: 'tok0 ' }, null, 1)),
+    ...Array.from({ length: tokens - 1 }, (_, index) => Buffer.from(chunk({ content: `tok${index + 1} ` }, null, index + 2))),
+    Buffer.from(`${chunk({}, 'length', tokens)}${usage}${framed('[DONE]')}0\r\n\r\n`),
+  ];
+  framesByLength.set(tokens, frames);
+  return frames;
+}
 
 interface Stream {
   readonly socket: Socket;
+  readonly frames: readonly Buffer[];
   next: number;
 }
-const groups = Array.from({ length: GROUPS }, () => new Set<Stream>());
-let turn = 0;
-let opened = 0;
-setInterval(() => {
-  const group = groups[(turn += 1) % GROUPS];
-  for (const stream of group ?? []) {
-    const frame = frames[stream.next];
-    stream.next += 1;
-    if (frame === undefined || stream.socket.destroyed) group?.delete(stream);
-    else stream.socket.write(frame);
+
+/** Streams of one pace. */
+class Pace {
+  private readonly groups = Array.from({ length: GROUPS }, () => new Set<Stream>());
+  private turn = 0;
+  private opened = 0;
+
+  constructor(tokensPerSecond: number) {
+    setInterval(() => this.send(), 1_000 / tokensPerSecond / GROUPS);
   }
-}, 1_000 / options.tokensPerSecond / GROUPS);
+
+  add(socket: Socket, frames: readonly Buffer[]): void {
+    this.groups[(this.opened += 1) % GROUPS]?.add({ socket, frames, next: 1 });
+  }
+
+  private send(): void {
+    const group = this.groups[(this.turn += 1) % GROUPS];
+    for (const stream of group ?? []) {
+      const frame = stream.frames[stream.next];
+      stream.next += 1;
+      if (frame === undefined || stream.socket.destroyed) group?.delete(stream);
+      else stream.socket.write(frame);
+    }
+  }
+}
+const paces = new Map<number, Pace>();
+const numberIn = (body: string, name: string, otherwise: number): number => Number(new RegExp(`"${name}": ?(\\d+)`).exec(body)?.[1] ?? otherwise);
 
 function answer(socket: Socket, head: string, body: string): void {
   if (head.startsWith('POST /v1/embeddings')) socket.write(embeddingAnswer);
   else if (!body.includes(BODY_KEY) && !body.includes('"stream": true')) socket.write(chatAnswer);
   else {
-    const first = frames[0];
-    if (first !== undefined) socket.write(first);
-    groups[(opened += 1) % GROUPS]?.add({ socket, next: 1 });
+    const frames = framesOf(numberIn(body, 'max_tokens', 20));
+    const tokensPerSecond = numberIn(body, 'seed', 1_000);
+    let pace = paces.get(tokensPerSecond);
+    if (pace === undefined) paces.set(tokensPerSecond, (pace = new Pace(tokensPerSecond)));
+    if (frames[0] !== undefined) socket.write(frames[0]);
+    pace.add(socket, frames);
   }
 }
 

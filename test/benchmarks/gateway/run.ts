@@ -12,14 +12,15 @@ const CONCURRENCY = 16;
 const REQUESTS = 2_000;
 /** LiteLLM takes a hundred times as long; fewer requests say the same about CPU per request. */
 const SLOW_PEER_REQUESTS = 150;
-const WARM_UP_REQUESTS = 1_500;
+/** A service that runs for months is measured as it is after its first minute: compiled, its connections open. */
+const WARM_UP_REQUESTS = 12_000;
 const LATENCY_LOAD = { perSecond: 200, seconds: 5 };
 const LARGE_PROMPT_CHARACTERS = 100 * 1_024;
 const STREAM_TOKENS = 20;
 const SETTLE_MS = 300;
 
 const text = 'Write one sentence about the sea, and one about the mountains. ';
-const chat = (prompt: string, stream = false): LoadRequest => ({ path: '/v1/chat/completions', body: JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], max_tokens: 64, ...(stream ? { stream: true } : {}) }) });
+const chat = (prompt: string, stream = false): LoadRequest => ({ path: '/v1/chat/completions', body: JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], max_tokens: stream ? STREAM_TOKENS : 64, ...(stream ? { stream: true, seed: 1_000 } : {}) }) });
 const loads: Readonly<Record<string, { readonly request: LoadRequest; readonly share: number }>> = {
   small: { request: chat(text), share: 1 },
   streamed: { request: chat(text, true), share: 0.2 },
@@ -38,7 +39,7 @@ interface Measured {
 export const run: Run = async ({ seed, say, args }) => {
   const rounds = args.includes('--quick') ? 2 : ROUNDS;
   const peers = args.includes('--quick') ? (['nginx', 'envoy'] as const) : peerNames;
-  const world = await startBenchWorld(peers, { tokens: STREAM_TOKENS, tokensPerSecond: 1_000 }, say);
+  const world = await startBenchWorld(peers, say);
   try {
     for (const target of world.targets) await warmUp(target);
     const cpu = await measureLoads(world, rounds, seed, say);
@@ -52,7 +53,7 @@ export const run: Run = async ({ seed, say, args }) => {
 const isSlow = (name: string): boolean => name === 'litellm';
 
 async function warmUp(target: RunningTarget): Promise<void> {
-  for (const { request } of Object.values(loads)) await closedLoop(target, request, { requests: isSlow(target.name) ? 20 : Math.round(WARM_UP_REQUESTS / 4), concurrency: CONCURRENCY });
+  for (const { request } of Object.values(loads)) await closedLoop(target, request, { requests: isSlow(target.name) ? 20 : Math.round(WARM_UP_REQUESTS * (request === loads['small']?.request ? 1 : 1 / 20)), concurrency: CONCURRENCY });
 }
 
 /** By load and target, one entry for each round. */
