@@ -14,6 +14,8 @@ export interface InstallationSettings {
   readonly logFile: string | undefined;
   readonly gatewayHost: string;
   readonly gatewayPort: number;
+  /** Gateways on that port, each a process; the first one lives with the other services. Default: 1. */
+  readonly gatewayProcesses?: number | undefined;
   readonly adminKey: string;
   readonly keyPepper: string;
   readonly internalToken: string;
@@ -41,6 +43,7 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       ...objects,
       HTTP_HOST: settings.gatewayHost,
       HTTP_PORT: String(settings.gatewayPort),
+      HTTP_REUSE_PORT: String((settings.gatewayProcesses ?? 1) > 1),
       DATA_DIR: `${settings.dataDir}/gateway`,
       ADMIN_KEY: settings.adminKey,
       KEY_PEPPER: settings.keyPepper,
