@@ -1,3 +1,4 @@
+export * from './accelerator-type.js';
 export * from './artifact-store.js';
 export * from './chat-answer.js';
 export * from './chat-delta.js';

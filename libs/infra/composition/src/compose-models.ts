@@ -8,6 +8,7 @@ import { PostgresCatalogQueries, registryTableProjection } from '@penstock/infra
 import { defaultCacheDir, ensureRuntime } from '@penstock/infra-runtimes';
 import { z } from 'zod';
 import { withDatabase } from './compose-control-plane.js';
+import { agentDriverConfig, composeKubernetesDriver } from './compose-kubernetes-driver.js';
 import { openPlatform } from './platform.js';
 import { readSettings, type Environment } from './settings.js';
 import { closingOnFailure, withClosers } from './with-closers.js';
@@ -55,7 +56,9 @@ export function composeRegistry(environment: Environment): Promise<RunningServic
   );
 }
 
+/** The agent of this node; with `AGENT_DRIVER=kubernetes`, the one that stands for the nodes of a cluster. */
 export async function composeAgent(environment: Environment): Promise<RunningService> {
+  if (readSettings(agentDriverConfig, environment).AGENT_DRIVER === 'kubernetes') return composeKubernetesDriver(environment);
   const config = readSettings(agentConfig, environment);
   const engines = readSettings(engineConfig, environment);
   const platform = await openPlatform('agent', environment, { servesCommands: false });

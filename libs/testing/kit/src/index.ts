@@ -9,6 +9,7 @@ export * from './memory-event-log.js';
 export * from './memory-signals.js';
 export * from './memory-snapshot-store.js';
 export * from './sequential-ids.js';
+export * from './simulated-replica-driver.js';
 export * from './test-nats.js';
 export type { EventLogUnderTest } from './suites.js';
 export * from './memory-object-store.js';
