@@ -23,16 +23,21 @@ export interface ReplicaControllerParts {
   readonly onSettled: () => void;
 }
 
+/** Steps of different replicas depend on nothing of each other; this many are taken at a time. */
+const STEPS_AT_ONCE_MAX = 16;
+
 /** Makes what a driver runs what the log says it should be. It decides from the projections and from what is there, so it may stop anywhere. */
 export class ReplicaController {
   private readonly missing: Elapsed;
   private readonly blocked: Elapsed;
+  private readonly unknown: Elapsed;
   private readonly warmUps = new Map<string, Promise<void>>();
   private protectedBy = '';
 
   constructor(private readonly parts: ReplicaControllerParts) {
     this.missing = new Elapsed(parts.ports.clock);
     this.blocked = new Elapsed(parts.ports.clock);
+    this.unknown = new Elapsed(parts.ports.clock);
   }
 
   get warmingUp(): number {
@@ -44,17 +49,22 @@ export class ReplicaController {
     const { replicas } = this.parts.fleet.state();
     const seen = new Map(driver.replicas().map((observation) => [observation.replicaId, observation]));
     await this.protect();
-    for (const replica of [...replicas.values()]) {
-      if (!isLiving(replica.phase) || !driver.owns(replica.nodeId)) continue;
-      await this.quietly(replica.replicaId, () => this.reconcileOne(replica, seen.get(replica.replicaId)));
+    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId));
+    for (let first = 0; first < own.length; first += STEPS_AT_ONCE_MAX) {
+      const chunk = own.slice(first, first + STEPS_AT_ONCE_MAX);
+      await Promise.all(chunk.map((replica) => this.quietly(replica.replicaId, () => this.reconcileOne(replica, seen.get(replica.replicaId)))));
     }
     for (const { replicaId, phase } of seen.values()) {
       const replica = replicas.get(replicaId);
-      if (phase !== 'ending' && (replica === undefined || isEnded(replica.phase))) await this.quietly(replicaId, () => driver.remove(replicaId));
+      // The placement of something unknown may be on its way to this process.
+      const unknownMs = this.unknown.of(replicaId, replica === undefined);
+      const isUnwanted = replica === undefined ? unknownMs >= this.parts.config.VANISHED_GRACE_MS : isEnded(replica.phase);
+      if (phase !== 'ending' && isUnwanted) await this.quietly(replicaId, () => driver.remove(replicaId));
     }
     const isWanted = (replicaId: string): boolean => replicas.has(replicaId);
     this.missing.keepOnly(isWanted);
     this.blocked.keepOnly(isWanted);
+    this.unknown.keepOnly((replicaId) => seen.has(replicaId));
   }
 
   /** One replica that cannot be helped now must not hold up the others; the next run tries again. */

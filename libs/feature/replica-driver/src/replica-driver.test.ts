@@ -83,6 +83,17 @@ describe('a driver of replicas', () => {
     expect(world.driver.started).toHaveLength(1);
   });
 
+  test('what belongs to no replica of the log is removed after a grace', async () => {
+    await world.place('rep_01');
+    await world.run(1_000);
+    const [assignment] = world.driver.started;
+    await world.driver.start({ ...assignment!, replicaId: 'rep_unknown' });
+    await world.run(2_000);
+    expect(world.driver.replicas()).toHaveLength(2);
+    await world.run(8_000);
+    expect(world.driver.replicas().map((seen) => seen.replicaId)).toEqual(['rep_01']);
+  });
+
   test('keeps all wanted replicas but one through drains of others', () => {
     expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 1 }]);
   });
