@@ -17,6 +17,8 @@ export interface SimRequest {
   readonly topLogprobs: number;
   readonly seed: number;
   readonly ignoreEnd: boolean;
+  /** Separates the prefix cache from that of other salts. */
+  readonly cacheSalt: string | undefined;
   /** `request_id` of the body. */
   readonly requestId: string | undefined;
 }
@@ -127,6 +129,7 @@ function readShared(
     continuousUsage: (body.stream_options?.include_usage ?? false) && (body.stream_options?.continuous_usage_stats ?? false),
     seed: Math.trunc(body.seed ?? 0),
     ignoreEnd: body.ignore_eos ?? false,
+    cacheSalt: body.cache_salt ?? undefined,
     requestId: body.request_id ?? undefined,
   };
 }

@@ -18,11 +18,24 @@ export interface SimUsage {
   readonly prompt_tokens: number;
   readonly total_tokens: number;
   readonly completion_tokens: number;
-  readonly prompt_tokens_details: null;
+  readonly prompt_tokens_details: PromptTokensDetails | null;
 }
 
-export function usageOf(promptTokens: number, completionTokens: number): SimUsage {
-  return { prompt_tokens: promptTokens, total_tokens: promptTokens + completionTokens, completion_tokens: completionTokens, prompt_tokens_details: null };
+/** vLLM fills in different keys for each kind of answer. */
+export interface PromptTokensDetails {
+  readonly cached_tokens: number;
+  readonly created_cache_tokens?: number | null;
+  readonly multimodal_tokens?: null;
+}
+
+export function usageOf(promptTokens: number, completionTokens: number, details: PromptTokensDetails | null): SimUsage {
+  return { prompt_tokens: promptTokens, total_tokens: promptTokens + completionTokens, completion_tokens: completionTokens, prompt_tokens_details: details };
+}
+
+/** As with `--enable-prompt-tokens-details`. */
+export function detailsOf(request: SimRequest, cachedTokens: number): PromptTokensDetails {
+  if (request.stream) return request.endpoint === 'chat' ? { cached_tokens: cachedTokens, created_cache_tokens: 0 } : { cached_tokens: cachedTokens };
+  return { cached_tokens: cachedTokens, created_cache_tokens: request.endpoint === 'chat' ? 0 : null, multimodal_tokens: null };
 }
 
 /** The first chunk of a choice of a streamed chat: it comes with the first token, not before. */

@@ -46,6 +46,7 @@ export interface EngineMetrics {
   readonly waiting: number;
   /** Share of the blocks that sequences use, from 0 to 1. Blocks that are only kept for later do not count. */
   readonly kvUsage: number;
+  readonly kvBlocks: number;
   readonly kvBlocksUsed: number;
   readonly prefixQueriedTokens: number;
   readonly prefixHitTokens: number;
@@ -203,7 +204,7 @@ class IterationEngine implements EngineModel {
     const { pool, running, waiting, prefixHitTokens, prefixQueriedTokens, preemptions, adapters } = this.planner;
     return {
       running: this.isDead ? 0 : running.length, waiting: this.isDead ? 0 : waiting.size,
-      kvUsage: pool.usedCount / pool.size, kvBlocksUsed: pool.usedCount,
+      kvUsage: pool.usedCount / pool.size, kvBlocks: pool.size, kvBlocksUsed: pool.usedCount,
       prefixQueriedTokens, prefixHitTokens, preemptions,
       promptTokens: this.promptTokens, producedTokens: this.producedTokens, steps: this.steps, busyMs: this.busyMs,
       residentAdapters: adapters.resident,
