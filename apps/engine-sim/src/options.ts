@@ -27,6 +27,10 @@ export const simOptions = z.object({
   'num-gpu-blocks-override': z.coerce.number().int().min(1).max(100_000_000).optional(),
   /** A full cache throws the youngest sequence back into the queue, or ends the engine. */
   'when-cache-is-full': z.enum(['preempt', 'out-of-memory']).default('preempt'),
+  /** Names of adapters, with commas between; each is served under its own name. */
+  'lora-modules': z.string().max(10_000).default('').transform((names) => names.split(',').filter((name) => name !== '')),
+  /** Adapters that run at once, by the timing model. */
+  'max-loras': z.coerce.number().int().min(1).max(1_000).default(1),
   /** Truth ledger: one JSON line at the start and one at the end of each request is appended to this file. */
   ledger: z.string().min(1).max(4_096).optional(),
   /** Allows faults: by header, by `POST /sim/fault`, by `--fault`. */

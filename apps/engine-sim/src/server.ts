@@ -106,7 +106,7 @@ class SimServer implements Engine {
     switch (path) {
       case '/version': return sendJson(response, 200, { version: SIM_VERSION });
       case '/load': return sendJson(response, 200, { server_load: 0 });
-      case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.created, this.options['max-model-len']));
+      case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.options['lora-modules'], this.created, this.options['max-model-len']));
       case '/metrics': {
         const text = await this.metrics.registry.metrics();
         response.writeHead(200, { 'content-type': 'text/plain; version=1.0.0; charset=utf-8' }).end(text);
@@ -124,7 +124,7 @@ class SimServer implements Engine {
     if (fault?.kind === 'refuse' || (limit > 0 && this.exchanges.size >= limit)) throw new SimError(503, engineBusyBody);
     const header = incoming.headers['x-request-id'];
     const requestId = (typeof header === 'string' && header !== '' ? header : (request.requestId ?? randomBytes(8).toString('hex'))).slice(0, REQUEST_ID_MAX);
-    const head = { id: `${prefix}-${requestId}`, created: Math.floor(Date.now() / 1_000), model: this.options.model };
+    const head = { id: `${prefix}-${requestId}`, created: Math.floor(Date.now() / 1_000), model: request.adapter ?? this.options.model };
     const exchange = new Exchange(this, request, head, requestId, fault, response);
     this.exchanges.add(exchange);
     try {

@@ -57,6 +57,18 @@ test('the same prompt is found in the cache, another salt finds nothing, and the
   expect(await metric('vllm:kv_cache_usage_perc')).toBe(0);
 });
 
+test('an adapter is a model of its own, with a cache of its own', async () => {
+  await start('--lora-modules', 'red,blue');
+  const { data } = (await (await fetch(`${sim.url}/v1/models`)).json()) as { data: { id: string; parent: string | null; max_model_len: number | null }[] };
+  expect(data.map(({ id, parent, max_model_len: length }) => [id, parent, length])).toEqual([['tiny', null, 4_096], ['red', 'tiny', null], ['blue', 'tiny', null]]);
+  const answers = await Promise.all(['red', 'blue', 'red'].map(async (model) => (await ask(LONG, { model })).json() as Promise<Body & { model: string }>));
+  expect(answers.map(({ model }) => model)).toEqual(['red', 'blue', 'red']);
+  const cached = async (model: string): Promise<number | undefined> => (await bodyOf(await ask(LONG, { model }))).usage.prompt_tokens_details?.cached_tokens;
+  expect(await cached('tiny')).toBe(0);
+  expect(await cached('blue')).toBeGreaterThan(0);
+  expect((await ask(LONG, { model: 'green' })).status).toBe(404);
+});
+
 test('the model decides when tokens come, not what they are', async () => {
   await start();
   const timed = await bodyOf(await ask('What turns the wheel?', { seed: 3 }));

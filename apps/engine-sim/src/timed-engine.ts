@@ -29,6 +29,7 @@ export class TimedEngine {
       ...engineDefaults,
       kvBlocks: options['num-gpu-blocks-override'] ?? Math.floor(profile.kvTokens / engineDefaults.blockTokens),
       sequencesMax: options['max-num-seqs'], batchTokensMax: options['max-num-batched-tokens'], modelTokensMax: options['max-model-len'],
+      adapterSlots: options['lora-modules'].length === 0 ? 0 : options['max-loras'],
       whenCacheIsFull: options['when-cache-is-full'], jitter: options['timing-jitter'], seed: options['timing-seed'],
       stepTime: linearStepTime(profile.step),
     });
@@ -104,7 +105,7 @@ function engineRequestOf(id: string, request: SimRequest): EngineRequest {
   const tokens = tokenize(request.promptText);
   return {
     id, promptTokens: Math.max(1, tokens.length), outputTokens: request.tokensMax,
-    contentKeys: contentKeys(tokens, engineDefaults.blockTokens), scope: { salt: request.cacheSalt },
+    contentKeys: contentKeys(tokens, engineDefaults.blockTokens), scope: { salt: request.cacheSalt, adapter: request.adapter },
   };
 }
 

@@ -111,10 +111,12 @@ function completionsLogprobs(request: SimRequest, tokens: readonly string[]): un
   return { text_offset: offsets, token_logprobs: tokens.map(() => SIM_LOGPROB), tokens, top_logprobs: tokens.map((token) => ({ [token]: SIM_LOGPROB })) };
 }
 
-export function modelList(model: string, created: number, modelTokensMax: number): unknown {
+/** The model and its adapters, which name their parent and no length of their own. */
+export function modelList(model: string, adapters: readonly string[], created: number, modelTokensMax: number): unknown {
   const permission = {
     id: 'modelperm-0000000000000000', object: 'model_permission', created, allow_create_engine: false, allow_sampling: true, allow_logprobs: true,
     allow_search_indices: false, allow_view: true, allow_fine_tuning: false, organization: '*', group: null, is_blocking: false,
   };
-  return { object: 'list', data: [{ id: model, object: 'model', created, owned_by: 'vllm', root: model, parent: null, max_model_len: modelTokensMax, permission: [permission] }] };
+  const entry = (id: string, parent: string | null) => ({ id, object: 'model', created, owned_by: 'vllm', root: id, parent, max_model_len: parent === null ? modelTokensMax : null, permission: [permission] });
+  return { object: 'list', data: [entry(model, null), ...adapters.map((adapter) => entry(adapter, model))] };
 }
