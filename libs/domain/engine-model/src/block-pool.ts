@@ -31,11 +31,6 @@ export class BlockPool {
     return this.size - this.free;
   }
 
-  /** Blocks whose content can be found by a key, in use or not. */
-  get cachedCount(): number {
-    return this.byKey.size;
-  }
-
   /** The cached blocks of the longest run of `keys` from the first on, at most `blocksMax`. Takes nothing. */
   find(keys: readonly number[], blocksMax: number): number[] {
     const found: number[] = [];

@@ -33,7 +33,7 @@ export interface EngineParams {
   readonly seed: number;
 }
 
-/** vLLM's defaults where it has one. The cache holds what `modelTokensMax` and `sequencesMax` need at a quarter of their length. */
+/** vLLM's defaults where it has one. */
 export const engineDefaults = {
   blockTokens: 16,
   batchTokensMax: 2_048,

@@ -1,5 +1,4 @@
 export * from './block-keys.js';
-export { BlockPool } from './block-pool.js';
 export * from './engine-model.js';
 export * from './engine-params.js';
 export type { EngineRequest } from './sequence.js';
