@@ -39,6 +39,8 @@ export interface OnnxSession {
 
 /** Loads the package from the path of its main module. Throws when it is not there or not fit for this machine. */
 export async function loadOnnxRuntime(path: string): Promise<OnnxRuntime> {
+  // The runtime's native part reads halves from their bits only, and its JavaScript part would wrap them in this type where there is one.
+  Reflect.deleteProperty(globalThis, 'Float16Array');
   const loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
   const runtime = (loaded.default ?? loaded) as Partial<OnnxRuntime>;
   if (runtime.InferenceSession === undefined || runtime.Tensor === undefined) throw new Error(`${path} is not the main module of onnxruntime-node`);

@@ -55,7 +55,7 @@ describe.each(['onnx', 'triton'] as const)('%s', (kind) => {
   beforeAll(async () => {
     engine = await driver.start(specOf('classifier "1".onnx', kind === 'triton' ? { options: { max_batch_size: 8, max_queue_delay_us: 2_000 } } : {}));
   }, SET_UP_TIMEOUT_MS);
-  afterAll(() => engine.stop(STOP_GRACE_MS));
+  afterAll(() => engine.kill());
 
   test('loads the file, knows its tensors and answers a real inference', async () => {
     const described = (await (await fetch(`${engine.url}/v2/models/${encodeURIComponent(engine.servedModel)}`)).json()) as object;
@@ -71,6 +71,16 @@ describe.each(['onnx', 'triton'] as const)('%s', (kind) => {
     const rows = Array.from({ length: 24 }, (_, index) => row.map((value) => value + index / 10));
     const answers = await Promise.all(rows.map((values) => infer(engine, { inputs: [{ name: 'x', datatype: 'FP32', shape: [1, 8], data: values }], outputs: [{ name: 'logits' }] })));
     answers.forEach(({ body }, index) => expect(body.outputs?.[0]?.data[0]).toBeCloseTo(classifierLogits(rows[index] ?? [])[0] ?? NaN, 4));
+  });
+
+  test('is attached by its URL, and then left running', async () => {
+    const attached = await drivers.triton.start(specOf('x', { modelName: engine.servedModel, modelPath: null, attachedUrl: `${engine.url}/v2/` }));
+    expect([attached.url, attached.servedModel, attached.pid]).toEqual([engine.url, engine.servedModel, null]);
+    await attached.stop(10);
+    expect((await drivers.triton.adopt(attached.record))?.servedModel).toBe(engine.servedModel);
+    const other = drivers.triton.start(specOf('x', { modelName: 'other', modelPath: null, attachedUrl: engine.url }));
+    // Triton lists its models; where a server has one, that is the one.
+    await (kind === 'triton' ? expect(other).resolves.toMatchObject({ servedModel: engine.servedModel }) : expect(other).rejects.toMatchObject({ code: 'unreachable' }));
   });
 
   test('reports its load', async () => {
@@ -115,18 +125,6 @@ describe('a Triton whose model died', () => {
 });
 
 describe('attaching', () => {
-  test('finds the only model of a running server, and leaves it running', async () => {
-    const engine = await drivers.triton.start(specOf('classifier "1".onnx'));
-    try {
-      const attached = await drivers.triton.start(specOf('x', { modelPath: null, attachedUrl: `${engine.url}/v2/` }));
-      expect([attached.url, attached.servedModel, attached.pid]).toEqual([engine.url, engine.servedModel, null]);
-      await attached.stop(10);
-      expect((await drivers.triton.adopt(attached.record))?.servedModel).toBe(engine.servedModel);
-    } finally {
-      await engine.stop(STOP_GRACE_MS);
-    }
-  });
-
   test('nothing at the URL is unreachable, with the next step', async () => {
     await expect(drivers.triton.start(specOf('x', { modelPath: null, attachedUrl: 'http://127.0.0.1:1' }))).rejects.toMatchObject({ code: 'unreachable', message: expect.stringContaining('attach it by its right URL') as unknown as string });
   });
