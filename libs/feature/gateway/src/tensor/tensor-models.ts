@@ -3,6 +3,7 @@ import { tensorModel } from '@penstock/contract-http';
 import { mayCallModel, type Principal } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
 import { readyReplicasOf } from '@penstock/domain-lifecycle';
+import type { Clock } from '@penstock/kernel';
 import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
@@ -10,7 +11,9 @@ import { callTensorEngine } from './tensor-call.js';
 
 /** A replica that takes longer to describe its model is not asked again for this request. */
 const DESCRIBE_TIMEOUT_MS = 5_000;
-/** Descriptions that are kept, by model version; the one unused longest goes first. */
+/** Whoever runs an attached engine may give it another model, so what it said is asked again after this long. */
+const DESCRIPTION_MS = 60_000;
+/** Descriptions that are kept, by model version; the oldest goes first. */
 const DESCRIPTIONS_MAX = 1_024;
 
 export interface ModelTensors {
@@ -26,9 +29,9 @@ export interface TensorModelCall {
 
 /** Finds models of tensors, and what they take and give: out of the registry's reading, else from a replica. */
 export class TensorModels {
-  private readonly described = new Map<string, ModelTensors>();
+  private readonly described = new Map<string, { readonly tensors: ModelTensors; readonly untilMs: number }>();
 
-  constructor(private readonly views: GatewayViews, private readonly clients: ReplicaClients) {}
+  constructor(private readonly views: GatewayViews, private readonly clients: ReplicaClients, private readonly clock: Clock) {}
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
   find(name: string, version: string | undefined, principal: Principal): TensorModelCall {
@@ -46,8 +49,10 @@ export class TensorModels {
 
   /** What is known without asking anybody; null where only a replica can tell. */
   tensorsOf({ modelVersionId }: EndpointState): ModelTensors | null {
-    const read = this.views.catalog.state().modelVersions.get(modelVersionId)?.tensors ?? this.described.get(modelVersionId);
-    return read ?? null;
+    const read = this.views.catalog.state().modelVersions.get(modelVersionId)?.tensors;
+    if (read !== undefined && read !== null) return read;
+    const told = this.described.get(modelVersionId);
+    return told !== undefined && told.untilMs > this.clock.now() ? told.tensors : null;
   }
 
   /** Asks the ready replicas in turn where nothing is known. Throws a {@link RequestFault} when none tells. */
@@ -57,7 +62,8 @@ export class TensorModels {
     for (const { url, servedModel } of readyReplicasOf(this.views.fleet.state(), endpoint.endpointId)) {
       const told = url === null || servedModel === null ? undefined : await this.ask(url, servedModel);
       if (told === undefined) continue;
-      this.described.set(endpoint.modelVersionId, told);
+      this.described.delete(endpoint.modelVersionId);
+      this.described.set(endpoint.modelVersionId, { tensors: told, untilMs: this.clock.now() + DESCRIPTION_MS });
       const [oldest] = this.described.keys();
       if (this.described.size > DESCRIPTIONS_MAX && oldest !== undefined) this.described.delete(oldest);
       return told;

@@ -34,7 +34,7 @@ export class TensorRoutes implements RouteGroup {
   ];
 
   constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(GATEWAY_VIEWS) views: GatewayViews, @Inject(CHAT_PARTS) private readonly parts: ChatParts) {
-    this.models = new TensorModels(views, parts.clients);
+    this.models = new TensorModels(views, parts.clients, ports.clock);
     this.metrics = new TensorMetrics(parts.metrics.registry);
   }
 
