@@ -34,6 +34,9 @@ export function engineArguments(assignment: EngineAssignment): EngineCommand {
       return {
         args: ['--port', String(ENGINE_PORT), '--model', modelName, '--max-num-seqs', String(slots), '--max-model-len', String(contextTokens), ...optionFlags(assignment)],
       };
+    case 'triton':
+    case 'onnx':
+      throw new ReplicaAssignmentError('engine_missing', `Pods do not run ${engine}: deploy the model on a node with its own agent.`);
   }
 }
 

@@ -48,6 +48,10 @@ describe('the command line of an engine', () => {
     expect(engineArguments({ ...assignment, engine: 'llama.cpp', engineOptions: {} }).args.join(' ')).toContain('--hf-repo owner/model --hf-file model.gguf --alias llama --host 0.0.0.0 --port 8000 --ctx-size 32768 --parallel 8');
   });
 
+  test('engines without an image of their own are refused', () => {
+    expect(() => engineArguments({ ...assignment, engine: 'onnx' })).toThrow(/Pods do not run onnx/);
+  });
+
   test.each([['vllm', { kind: 'https', urls: ['https://host/model.safetensors'] }], ['llama.cpp', { kind: 'directory', path: '/models' }], ['vllm', { kind: 'none' }]] as const)('%s cannot fetch %j in a Pod', (engine, source) => {
     expect(() => engineArguments({ ...assignment, engine, source: source.kind === 'https' ? { ...source, urls: [...source.urls] } : source })).toThrow(ReplicaAssignmentError);
   });
