@@ -19,7 +19,7 @@ export interface NewEvent<Type extends string = string, Data = unknown> {
  * What an event would say of itself in an append of its own, for facts of several commands that go into one append. Its id is
  * `<commandId>.0`. Such an append must hold no event that was ever part of another append: a repeat is recognised as a whole.
  */
-export interface EventOrigin extends Pick<Causation, 'correlationId' | 'causationId'> {
+export interface EventOrigin extends Causation {
   readonly commandId: string;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;

@@ -36,11 +36,12 @@ export function encodeEvents(request: AppendRequest, traceparent: string | undef
     const data = checkedData(event.type, event.data, ref);
     const { source } = request;
     const { correlationId, causationId } = origin ?? request;
+    const trace = origin === undefined ? traceparent : origin.traceparent;
     // The body repeats the envelope, so that an archive of bodies needs no headers, nor does a reader.
-    const body = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent, data });
+    const body = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent: trace, data });
     const bytes = Buffer.byteLength(body);
     assert(bytes <= EVENT_BYTES_MAX, `${event.type} has ${bytes} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
-    return { id, messageId, body, traceparent, type: event.type, time, correlationId, causationId };
+    return { id, messageId, body, traceparent: trace, type: event.type, time, correlationId, causationId };
   });
 }
 

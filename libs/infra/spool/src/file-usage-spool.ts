@@ -86,12 +86,12 @@ export class FileUsageSpool implements UsageOutbox {
     return spool;
   }
 
-  open(draft: UsageDraft): OpenUsage {
+  open(draft: UsageDraft, traceparent?: string): OpenUsage {
     const { bytes, bytesMax } = this.stats();
     if (bytes >= bytesMax) throw new UsageOutboxFullError(`${bytes} bytes wait for the event log, the limit is ${bytesMax}`);
     this.append(encodeLine({ t: 'open', draft }));
     this.opened.set(draft.requestId, draft);
-    return { written: () => this.written(), progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record) };
+    return { written: () => this.written(), progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record, traceparent) };
   }
 
   async drain(timeoutMs: number): Promise<void> {
@@ -121,22 +121,22 @@ export class FileUsageSpool implements UsageOutbox {
     this.unlock();
   }
 
-  private async settle(record: UsageRecordedV1): Promise<void> {
+  private async settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
     if (!this.opened.has(record.requestId)) return;
-    const publish = this.writeSettled(record);
+    const publish = this.writeSettled(record, traceparent);
     publish({ isFirst: true });
     await this.sync();
   }
 
   /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
-  private writeSettled(record: UsageRecordedV1): (how: { readonly isFirst: boolean }) => void {
+  private writeSettled(record: UsageRecordedV1, traceparent?: string): (how: { readonly isFirst: boolean }) => void {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
     // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
     this.append(encodeLine({ t: 'settle', record }));
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return ({ isFirst }) => this.publisher.add(record, isFirst);
+    return ({ isFirst }) => this.publisher.add(record, isFirst, traceparent);
   }
 
   private confirm(record: UsageRecordedV1): void {

@@ -15,6 +15,8 @@ interface Entry {
   readonly record: UsageRecordedV1;
   /** False once the broker may have it: it goes alone then, so that a repeat is recognised and nothing else with it. */
   readonly isFirst: boolean;
+  /** W3C trace context of the request, which is gone after a crash. */
+  readonly traceparent: string | undefined;
 }
 
 /**
@@ -37,10 +39,10 @@ export class UsagePublisher {
     return this.waiting;
   }
 
-  add(record: UsageRecordedV1, isFirst: boolean): void {
+  add(record: UsageRecordedV1, isFirst: boolean, traceparent?: string): void {
     this.waiting += 1;
     // A batch job may run a request again under its id after a crash, so its records go alone.
-    this.queue.push({ record, isFirst: isFirst && record.batchId === null });
+    this.queue.push({ record, isFirst: isFirst && record.batchId === null, traceparent });
     this.pumpAfter(GATHER_MS);
   }
 
@@ -115,13 +117,13 @@ export class UsagePublisher {
       if (this.queue.length > 0) this.pumpAfter(GATHER_MS);
     } catch (error) {
       this.inFlight -= 1;
-      for (const { record } of group) this.queue.push({ record, isFirst: false });
+      for (const entry of group) this.queue.push({ ...entry, isFirst: false });
       this.backOff(error);
     }
   }
 
   private requestOf(group: readonly Entry[]): AppendRequest {
-    const origins = group.map(({ record }) => ({ commandId: eventCommandId(record), correlationId: record.requestId, causationId: record.requestId, nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs) }));
+    const origins = group.map(({ record, traceparent }) => ({ commandId: eventCommandId(record), traceparent, correlationId: record.requestId, causationId: record.requestId, nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs) }));
     const [first] = group;
     const [origin] = origins;
     if (first === undefined || origin === undefined) throw new TypeError('nothing to publish');

@@ -85,8 +85,8 @@ export class MemoryEventLog implements EventLog {
     const time = new Date(request.nowMs).toISOString();
     for (const [index, event] of events.entries()) {
       const { origin } = event;
-      const of = origin === undefined ? { id: `${commandId}.${index}`, time, correlationId, causationId } : { id: `${origin.commandId}.0`, time: new Date(origin.nowMs).toISOString(), correlationId: origin.correlationId, causationId: origin.causationId };
-      all.push({ ...of, type: event.type, data: data[index], source, traceparent, ref, stream, sequence: all.length + 1 });
+      const of = origin === undefined ? { id: `${commandId}.${index}`, time, correlationId, causationId, traceparent } : { id: `${origin.commandId}.0`, time: new Date(origin.nowMs).toISOString(), correlationId: origin.correlationId, causationId: origin.causationId, traceparent: origin.traceparent };
+      all.push({ ...of, type: event.type, data: data[index], source, ref, stream, sequence: all.length + 1 });
     }
     for (const tail of this.tails) tail.wake();
     return { kind: 'appended', lastSequence: all.length, duplicate: false };

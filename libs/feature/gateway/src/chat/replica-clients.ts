@@ -1,3 +1,4 @@
+import { Pool } from 'undici';
 import { addressOf, EngineConnection, type EngineAddress } from './engine-connection.js';
 
 /** Idle connections that are kept for one replica; admission keeps requests within its slots, which are fewer. */
@@ -53,9 +54,17 @@ class ReplicaConnections implements Connections {
   }
 }
 
+/** Connections of one pool: it looks through all of them at each request. */
+const POOL_CONNECTIONS_MAX = 128;
+const KEEP_ALIVE_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 3_000;
+// Time limits of answers are the caller's: an engine may work for minutes before its first byte.
+const poolSettings = { connections: POOL_CONNECTIONS_MAX, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS, headersTimeout: 0, bodyTimeout: 0, pipelining: 1, connect: { timeout: CONNECT_TIMEOUT_MS } } as const;
+
 /** Kept-alive connections to the engines, by their URL. */
 export class ReplicaClients {
   private readonly replicas = new Map<string, ReplicaConnections>();
+  private readonly pools = new Map<string, Pool>();
 
   get(url: string): Connections {
     const known = this.replicas.get(url);
@@ -75,16 +84,31 @@ export class ReplicaClients {
     return connections;
   }
 
+  /** A client of all of HTTP, for engines of tensors: any method, binary bodies, headers of the answer. */
+  pool(url: string): Pool {
+    const { origin } = new URL(url);
+    const pool = this.pools.get(origin) ?? new Pool(origin, poolSettings);
+    this.pools.delete(origin);
+    this.pools.set(origin, pool);
+    const [oldest] = this.pools.keys();
+    if (this.pools.size > REPLICAS_MAX && oldest !== undefined) {
+      void this.pools.get(oldest)?.close();
+      this.pools.delete(oldest);
+    }
+    return pool;
+  }
+
   /** One connection that was never used, for a request that met a connection the engine had just closed. */
   fresh(url: string): Connections {
     const parsed = new URL(url);
     return { pathPrefix: prefixOf(parsed), take: () => new EngineConnection(addressOf(parsed)), give: (connection) => connection.destroy() };
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
     for (const replica of this.replicas.values()) replica.destroy();
     this.replicas.clear();
-    return Promise.resolve();
+    await Promise.all([...this.pools.values()].map((pool) => pool.destroy()));
+    this.pools.clear();
   }
 
   private touch(url: string, connections: ReplicaConnections): void {
