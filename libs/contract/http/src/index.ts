@@ -5,4 +5,5 @@ export * from './error-body.js';
 export * from './error-catalogue.js';
 export * from './models.js';
 export * from './routes.js';
+export * from './tensors.js';
 export * from './usage.js';

@@ -11,6 +11,18 @@ export interface AggregateRef {
 export interface NewEvent<Type extends string = string, Data = unknown> {
   readonly type: Type;
   readonly data: Data;
+  /** Left out where the event has no other origin than its append. */
+  readonly origin?: EventOrigin | undefined;
+}
+
+/**
+ * What an event would say of itself in an append of its own, for facts of several commands that go into one append. Its id is
+ * `<commandId>.0`. Such an append must hold no event that was ever part of another append: a repeat is recognised as a whole.
+ */
+export interface EventOrigin extends Causation {
+  readonly commandId: string;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
 }
 
 /** What ties an event to its cause. */

@@ -5,7 +5,12 @@ import type { UsageDraft, UsageProgress } from './usage-record.js';
 export interface OpenUsage {
   /** Notes how far it got; written down a little later, so that a crash loses little of it. */
   progress(progress: UsageProgress): void;
-  /** Ends it. The record survives a crash of the process from here on, and a power cut once the promise resolves. Only the first call counts. */
+  /**
+   * Resolves once everything that was opened and settled before the call survives a kill of the process: an engine hears of the
+   * request only then, and a client of its end. Throws {@link UsageOutboxFullError} when it could not be written down.
+   */
+  written(): Promise<void>;
+  /** Ends it. The record survives a crash of the process once `written` says so, and a power cut once the promise resolves. Only the first call counts. */
   settle(record: UsageRecordedV1): Promise<void>;
 }
 

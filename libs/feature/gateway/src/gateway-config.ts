@@ -17,6 +17,8 @@ export const gatewayConfig = serviceConfig.extend({
   UPLOAD_BYTES_MAX: z.coerce.number().int().min(1_024).max(512 * 1_024 * 1_024).default(200 * 1_024 * 1_024),
   /** Chat requests in work or waiting at once; one more is refused. */
   REQUESTS_IN_FLIGHT_MAX: z.coerce.number().int().min(1).max(100_000).default(4_000),
+  /** New requests are turned away while the event loop is busy and a timer of it is later than this. */
+  SHED_LOOP_LAG_MS: milliseconds(20),
   /** How long a request may wait for a replica, a cold start included. */
   ADMISSION_WAIT_MS_MAX: z.coerce.number().int().min(0).max(600_000).default(300_000),
   /** A router that neither answers nor is heard for so long counts as gone. */

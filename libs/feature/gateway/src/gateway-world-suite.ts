@@ -78,7 +78,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     follow: (projection) => followProjection(log, projection),
     deadLetters: { list: () => Promise.resolve(deadLetters), redrive: (id) => Promise.resolve(deadLetters.some((letter) => letter.id === id) ? { kind: 'done' } : { kind: 'not-found' }) },
   };
-  const config = gatewayConfig.parse({ ADMIN_KEY, INTERNAL_TOKEN, REQUEST_BYTES_MAX: '200000', UPLOAD_BYTES_MAX: '100000', DRAIN_TIMEOUT_MS: '2000', ...options.settings });
+  const config = gatewayConfig.parse({ ADMIN_KEY, INTERNAL_TOKEN, REQUEST_BYTES_MAX: '200000', UPLOAD_BYTES_MAX: '100000', DRAIN_TIMEOUT_MS: '2000', SHED_LOOP_LAG_MS: '60000', ...options.settings });
   const service = await startGateway(config, ports);
   const request = (path: string, init: RequestInit & { readonly key?: string | null } = {}): Promise<Response> => {
     const headers = new Headers(init.headers);

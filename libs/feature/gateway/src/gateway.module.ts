@@ -14,10 +14,11 @@ import { ChatRoutes } from './chat/chat-routes.js';
 import type { GatewayPorts } from './gateway-ports.js';
 import type { GatewayViews } from './gateway-views.js';
 import { OpenStreams } from './http/open-streams.js';
+import { TensorRoutes } from './tensor/tensor-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from './tokens.js';
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

@@ -43,7 +43,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     chat.leases.renewAll();
     lent.reportSoon();
   });
-  const guard = new LoadGuard(ports.timers);
+  const guard = new LoadGuard(ports.timers, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
   const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
   const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void } = { isDraining: false };
   const close = async (): Promise<void> => {

@@ -6,6 +6,8 @@ export const serviceConfig = z.object({
   HTTP_HOST: z.string().default('127.0.0.1'),
   /** 0 takes a free port. */
   HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
+  /** True for one of several processes that share a port; the kernel spreads connections over them. */
+  HTTP_REUSE_PORT: z.stringbool().default(false),
   /** How long a service that stops waits for what is in flight. */
   DRAIN_TIMEOUT_MS: z.coerce.number().int().min(0).max(600_000).default(15_000),
   LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),

@@ -20,7 +20,7 @@ const portsWith = (check: () => Promise<string | undefined>): ServicePorts => ({
   probes: [{ name: 'nats', check }],
 });
 
-const config = { HTTP_HOST: '127.0.0.1', HTTP_PORT: 0, DRAIN_TIMEOUT_MS: 1_000, LOG_LEVEL: 'info' } as const;
+const config = { HTTP_HOST: '127.0.0.1', HTTP_PORT: 0, HTTP_REUSE_PORT: false, DRAIN_TIMEOUT_MS: 1_000, LOG_LEVEL: 'info' } as const;
 let running: RunningService | undefined;
 afterEach(() => running?.close());
 

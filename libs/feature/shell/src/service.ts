@@ -52,7 +52,8 @@ export async function startService(definition: ServiceDefinition, config: Servic
     if (options !== undefined) app.connectMicroservice(options, { inheritAppConfig: false });
   }
   await app.startAllMicroservices();
-  await app.listen(config.HTTP_PORT, config.HTTP_HOST);
+  const address = { port: config.HTTP_PORT, host: config.HTTP_HOST, ...(config.HTTP_REUSE_PORT ? { reusePort: true } : {}) };
+  await app.listen(address);
   const url = (await app.getUrl()).replace('[::1]', '127.0.0.1');
   logger.info({ url }, 'service started');
 

@@ -30,6 +30,24 @@ export function stopSignal(): Promise<NodeJS.Signals> {
   });
 }
 
+/** How often a process that must not outlive another one looks for it. */
+const PARENT_CHECK_MS = 1_000;
+
+/** Resolves when the process that started this one is gone; never when it is not to be watched. */
+function parentGone(parentPid: string | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (parentPid === undefined) return;
+    const timer = setInterval(() => {
+      try {
+        process.kill(Number(parentPid), 0);
+      } catch {
+        clearInterval(timer);
+        resolve();
+      }
+    }, PARENT_CHECK_MS).unref();
+  });
+}
+
 /** The whole life of a process that runs one service: start, wait for a signal, drain. */
 export async function runService(name: string, compose: (environment: Environment) => Promise<RunningService>): Promise<void> {
   try {
@@ -37,7 +55,7 @@ export async function runService(name: string, compose: (environment: Environmen
     const stopping = stopSignal();
     const service = await compose(process.env);
     process.stdout.write(`${JSON.stringify({ service: name, url: service.url, pid: process.pid })}\n`);
-    await stopping;
+    await Promise.race([stopping, parentGone(process.env['PARENT_PID'])]);
     await service.close();
     await tracing.stop();
     process.exit(0);

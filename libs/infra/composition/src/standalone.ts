@@ -5,6 +5,7 @@ import { natsUsers, natsServiceUrls } from './nats-users.js';
 import { composeAutoscaler, composeRouter, composeScheduler } from './compose-control-plane.js';
 import { composeBatch, composeGateway, composeMetering } from './compose-data-plane.js';
 import { composeAgent, composeRegistry } from './compose-models.js';
+import { GATEWAY_PROCESSES_MAX, startMoreGateways } from './more-gateways.js';
 import { serviceEnvironments, type InstallationSettings, type ServiceName } from './service-environments.js';
 import type { Environment } from './settings.js';
 
@@ -81,6 +82,11 @@ export async function startStandalone(options: StandaloneOptions = {}): Promise<
     await engine;
     const settings = await installationSettings(instance, servers, gatewayPort, options.host ?? '127.0.0.1', environment);
     const services = await step('start the services', startServices(settings, options.without ?? [], closers));
+    const more = (settings.gatewayProcesses ?? 1) - 1;
+    if (more > 0) {
+      const gateways = await step('start more gateways', startMoreGateways({ environment: serviceEnvironments(settings).gateway, count: more, logFolder: instance.path('logs') }));
+      closers.push(() => gateways.close());
+    }
     const url = services.get('gateway')?.url ?? `http://127.0.0.1:${gatewayPort}`;
     await instance.announce(url);
     return { url, adminKey: instance.secrets.adminKey, instance, servers, settings, services, close };
@@ -114,11 +120,20 @@ async function installationSettings(instance: Instance, servers: EmbeddedServers
     logFile: instance.path('logs', 'penstock.log'),
     gatewayHost,
     gatewayPort,
+    gatewayProcesses: gatewayProcesses(passed),
     adminKey: instance.secrets.adminKey,
     keyPepper: instance.secrets.apiKeyPepper,
     internalToken: instance.secrets.internalToken,
     passed,
   };
+}
+
+/** How many gateways share the port, from `GATEWAY_PROCESSES`. */
+function gatewayProcesses(environment: Environment): number {
+  const given = environment['GATEWAY_PROCESSES'] ?? '1';
+  const count = Number(given === '' ? '1' : given);
+  if (!Number.isInteger(count) || count < 1 || count > GATEWAY_PROCESSES_MAX) throw new RangeError(`GATEWAY_PROCESSES is ${given}; set it to a whole number from 1 to ${GATEWAY_PROCESSES_MAX}, at most one for each core.`);
+  return count;
 }
 
 async function chooseGatewayPort(instance: Instance, asked: number | undefined): Promise<number> {

@@ -14,6 +14,10 @@ export interface EncodedEvent {
   readonly messageId: string;
   readonly body: string;
   readonly traceparent: string | undefined;
+  readonly type: string;
+  readonly time: string;
+  readonly correlationId: string;
+  readonly causationId: string;
 }
 
 /** A larger event carries something that belongs into the object store. The broker's own limit is 1 MiB with headers. */
@@ -25,16 +29,21 @@ export function encodeEvents(request: AppendRequest, traceparent: string | undef
   assert(events.length > 0 && events.length <= APPEND_EVENTS_MAX, `an append holds 1 to ${APPEND_EVENTS_MAX} events, not ${events.length}`);
   assert(isId(ref.aggregate) && isId(ref.id), `${ref.aggregate} ${ref.id} cannot be a subject`);
   const prefix = messageIdPrefix(request);
-  const time = new Date(request.nowMs).toISOString();
+  const requestTime = new Date(request.nowMs).toISOString();
   return events.map((event, index) => {
-    const id = `${request.commandId}.${index}`;
+    const { origin } = event;
+    const id = origin === undefined ? `${request.commandId}.${index}` : `${origin.commandId}.0`;
+    const messageId = origin === undefined ? `${prefix}${index}` : `${subjectOf(ref)}:${headerValue(origin.commandId)}.0`;
+    const time = origin === undefined ? requestTime : new Date(origin.nowMs).toISOString();
     const data = checkedData(event.type, event.data, ref);
-    const { source, correlationId, causationId } = request;
+    const { source } = request;
+    const { correlationId, causationId } = origin ?? request;
+    const trace = origin === undefined ? traceparent : origin.traceparent;
     // The body repeats the envelope, so that an archive of bodies needs no headers, nor does a reader.
-    const body = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent, data });
+    const body = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent: trace, data });
     const bytes = Buffer.byteLength(body);
     assert(bytes <= EVENT_BYTES_MAX, `${event.type} has ${bytes} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
-    return { id, messageId: `${prefix}${index}`, body, traceparent };
+    return { id, messageId, body, traceparent: trace, type: event.type, time, correlationId, causationId };
   });
 }
 
@@ -54,22 +63,24 @@ function checkedData(type: string, data: unknown, ref: AggregateRef): unknown {
 }
 
 /** CloudEvents 1.0, binary mode of the NATS binding. Made from a record: setting headers one by one costs more than the rest of an append. */
-export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, type: string, more: Readonly<Record<string, string>>): MsgHdrs {
+export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, more: Readonly<Record<string, string>>): MsgHdrs {
   const record: Record<string, string> = {
     'Nats-Msg-Id': encoded.messageId,
     'ce-specversion': '1.0',
     'ce-id': headerValue(encoded.id),
-    'ce-type': type,
+    'ce-type': encoded.type,
     'ce-source': headerValue(request.source),
-    'ce-time': new Date(request.nowMs).toISOString(),
+    'ce-time': encoded.time,
     'ce-subject': `${request.ref.aggregate}/${request.ref.id}`,
     'ce-datacontenttype': 'application/json',
-    'ce-correlationid': headerValue(request.correlationId),
-    'ce-causationid': headerValue(request.causationId),
+    'ce-correlationid': headerValue(encoded.correlationId),
+    'ce-causationid': headerValue(encoded.causationId),
     ...more,
   };
   if (encoded.traceparent !== undefined) record['traceparent'] = headerValue(encoded.traceparent);
-  return MsgHdrsImpl.fromRecord(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, [value]])));
+  const lists: Record<string, string[]> = {};
+  for (const name in record) lists[name] = [record[name] ?? ''];
+  return MsgHdrsImpl.fromRecord(lists);
 }
 
 const NOT_PLAIN = /[^\x21-\x24\x26-\x7e]/;

@@ -28,7 +28,7 @@ export async function publishEvents(connection: NatsConnection, request: AppendR
 async function publishOne(connection: NatsConnection, request: AppendRequest, events: readonly EncodedEvent[]): Promise<PublishOutcome> {
   const [event] = events;
   if (event === undefined) throw new TypeError('nothing to publish');
-  const headers = eventHeaders(request, event, request.events[0]?.type ?? '', expectation(request));
+  const headers = eventHeaders(request, event, expectation(request));
   const reply = await connection.request(subjectOf(request.ref), event.body, { headers, timeout: PUBLISH_TIMEOUT_MS });
   return readAck(reply.data);
 }
@@ -42,7 +42,7 @@ async function publishBatch(connection: NatsConnection, request: AppendRequest, 
   const batchId = nuid.next();
   const lastIndex = events.length - 1;
   for (const [index, event] of events.entries()) {
-    const headers = eventHeaders(request, event, request.events[index]?.type ?? '', {
+    const headers = eventHeaders(request, event, {
       'Nats-Batch-Id': batchId,
       'Nats-Batch-Sequence': String(index + 1),
       ...(index === 0 ? expectation(request) : {}),

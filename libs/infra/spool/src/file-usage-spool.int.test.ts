@@ -21,7 +21,7 @@ const log = { async append({ events }) {
   appends += 1;
   await new Promise((done) => setTimeout(done, appends % 7));
   if (mode !== 'finish' && appends % 5 === 0) throw new Error('the broker is away');
-  appendFileSync(logFile, JSON.stringify({ id: events[0].data.requestId, tokens: events[0].data.completionTokens, status: events[0].data.status }) + '\\n');
+  appendFileSync(logFile, events.map(({ data }) => JSON.stringify({ id: data.requestId, tokens: data.completionTokens, status: data.status }) + '\\n').join(''));
   if (mode !== 'finish' && appends % 11 === 0) throw new Error('stored, but the confirmation was lost');
   return { kind: 'appended', lastSequence: appends, duplicate: false };
 } };
@@ -31,12 +31,17 @@ if (mode === 'finish') {
   await spool.close();
   process.exit(0);
 }
+// One that every kill interrupts.
+const long = { requestId: 'req_' + run + '_long', organisationId: 'org_1', projectId: 'proj_1', keyId: 'key_1', endpointId: 'ep_1', modelName: 'm', modelVersionId: 'mv_1', batchId: null, operation: 'chat', stream: true, startedAt: new Date().toISOString(), replicaId: null };
+await spool.open(long).written();
+appendFileSync(truthFile, JSON.stringify({ id: long.requestId, kind: 'open' }) + '\\n');
 let count = 0;
 async function request() {
   for (;;) {
     const id = 'req_' + run + '_' + (count += 1);
     const draft = { requestId: id, organisationId: 'org_1', projectId: 'proj_1', keyId: 'key_1', endpointId: 'ep_1', modelName: 'm', modelVersionId: 'mv_1', batchId: null, operation: 'chat', stream: true, startedAt: new Date().toISOString(), replicaId: null };
     const usage = spool.open(draft);
+    await usage.written();
     appendFileSync(truthFile, JSON.stringify({ id, kind: 'open' }) + '\\n');
     const tokens = count % 20;
     for (let token = 1; token <= tokens; token += 1) {
@@ -44,6 +49,7 @@ async function request() {
       if (token % 6 === 0) await new Promise((done) => setTimeout(done, 1));
     }
     const settled = usage.settle({ ...draft, replicaId: 'rep_1', promptTokens: 1, cachedTokens: 0, completionTokens: tokens, reasoningTokens: 0, status: 'completed', finishReason: 'stop', httpStatus: 200, errorCode: null, tokensEstimated: false, queueMs: 0, ttftMs: 1, durationMs: 1, engineMs: 1 });
+    await usage.written();
     appendFileSync(truthFile, JSON.stringify({ id, kind: 'settle', tokens }) + '\\n');
     process.stdout.write(id + '\\n');
     await settled;

@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { UsageOutboxFullError, type OpenUsage, type OutboxStats, type UsageDraft, type UsageOutbox, type UsageProgress } from '@penstock/domain-usage';
 import type { EventLog, Logger } from '@penstock/kernel';
@@ -14,6 +15,8 @@ import { UsagePublisher } from './usage-publisher.js';
 export const SPOOL_BYTES_MAX = 256 * 1_024 * 1_024;
 /** A new file begins after this much, so that space comes back in pieces. */
 const SEGMENT_BYTES_MAX = 4 * 1_024 * 1_024;
+/** Forcing to disk is shared by everything that ends within this time. */
+const SYNC_INTERVAL_MS = 10;
 /** Progress and confirmations are written down together this often. */
 const FLUSH_INTERVAL_MS = 100;
 
@@ -53,6 +56,9 @@ export class FileUsageSpool implements UsageOutbox {
   private syncWaiters: { resolve: () => void; reject: (error: unknown) => void }[] = [];
   private readonly unsynced = new Set<AppendFile>();
   private isSyncing = false;
+  /** Lines that go into the active file with one write, at the end of this turn of the event loop. */
+  private pending = '';
+  private pendingWrite: { readonly done: Promise<void>; readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined;
   private flushTimer: NodeJS.Timeout | undefined;
 
   private constructor(private readonly options: SpoolOptions, private readonly unlock: () => void, private nextNumber: number) {
@@ -73,7 +79,7 @@ export class FileUsageSpool implements UsageOutbox {
     const settled = recovered.records.map((record) => spool.writeSettled(record));
     await spool.sync();
     for (const path of recovered.paths) rmSync(path, { force: true });
-    for (const publish of settled) publish();
+    for (const publish of settled) publish({ isFirst: false });
     if (recovered.records.length > 0 || recovered.damaged > 0) {
       options.logger.info({ records: recovered.records.length, interrupted: recovered.interrupted, damagedLines: recovered.damaged }, 'usage of an earlier process recovered');
     }
@@ -83,13 +89,9 @@ export class FileUsageSpool implements UsageOutbox {
   open(draft: UsageDraft, traceparent?: string): OpenUsage {
     const { bytes, bytesMax } = this.stats();
     if (bytes >= bytesMax) throw new UsageOutboxFullError(`${bytes} bytes wait for the event log, the limit is ${bytesMax}`);
-    try {
-      this.append(encodeLine({ t: 'open', draft }));
-    } catch (error) {
-      throw new UsageOutboxFullError('the disk of the usage spool takes no more', { cause: error });
-    }
+    this.append(encodeLine({ t: 'open', draft }));
     this.opened.set(draft.requestId, draft);
-    return { progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record, traceparent) };
+    return { written: () => this.written(), progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record, traceparent) };
   }
 
   async drain(timeoutMs: number): Promise<void> {
@@ -97,10 +99,12 @@ export class FileUsageSpool implements UsageOutbox {
     await this.sync();
     await this.publisher.idle(timeoutMs);
     this.flush();
+    this.writePending();
+    await this.sync();
   }
 
   stats(): OutboxStats {
-    const bytes = this.sealed.reduce((sum, segment) => sum + segment.file.bytes, this.active.file.bytes + this.progressFile.bytes);
+    const bytes = this.sealed.reduce((sum, segment) => sum + segment.file.bytes, this.active.file.bytes + this.progressFile.bytes + this.pending.length);
     return { openRequests: this.opened.size, unpublished: this.publisher.unpublished, bytes, bytesMax: this.options.bytesMax ?? SPOOL_BYTES_MAX };
   }
 
@@ -109,6 +113,7 @@ export class FileUsageSpool implements UsageOutbox {
     this.publisher.stop();
     clearTimeout(this.flushTimer);
     this.flush();
+    this.writePending();
     await this.sync();
     const isEmpty = this.opened.size === 0 && this.segmentOf.size === 0;
     for (const { file } of [...this.sealed, this.active]) isEmpty ? file.remove() : file.close();
@@ -119,23 +124,19 @@ export class FileUsageSpool implements UsageOutbox {
   private async settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
     if (!this.opened.has(record.requestId)) return;
     const publish = this.writeSettled(record, traceparent);
-    publish();
+    publish({ isFirst: true });
     await this.sync();
   }
 
   /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
-  private writeSettled(record: UsageRecordedV1, traceparent?: string): () => void {
+  private writeSettled(record: UsageRecordedV1, traceparent?: string): (how: { readonly isFirst: boolean }) => void {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
-    try {
-      this.append(encodeLine({ t: 'settle', record }));
-    } catch (error) {
-      // The record still goes out from memory; only a crash before the event log has it would make it an interrupted one.
-      this.options.logger.error({ err: error, requestId: record.requestId }, 'usage could not be written to the spool');
-    }
+    // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
+    this.append(encodeLine({ t: 'settle', record }));
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return () => this.publisher.add(record, traceparent);
+    return ({ isFirst }) => this.publisher.add(record, isFirst, traceparent);
   }
 
   private confirm(record: UsageRecordedV1): void {
@@ -166,15 +167,44 @@ export class FileUsageSpool implements UsageOutbox {
       this.progressFile.flush();
       if (ids.length > 0) this.append(encodeLine({ t: 'ack', ids }));
     } catch (error) {
-      // Both only save work after a crash: without them a little more is sent again, or a little less is known.
+      // It only saves work after a crash: without it a little less is known.
       this.options.logger.warn({ err: error }, 'progress of usage could not be written to the spool');
     }
   }
 
   private append(text: string): void {
-    if (this.active.file.bytes - this.active.carriedBytes > SEGMENT_BYTES_MAX) this.rotate();
-    this.active.file.append(text);
+    if (this.active.file.bytes - this.active.carriedBytes > SEGMENT_BYTES_MAX) {
+      this.writePending();
+      this.rotate();
+    }
+    this.pending += text;
     this.unsynced.add(this.active.file);
+    if (this.pendingWrite !== undefined) return;
+    const write = Promise.withResolvers<void>();
+    // Not everybody waits for it; whoever has to know does.
+    write.promise.catch(() => undefined);
+    this.pendingWrite = { done: write.promise, resolve: write.resolve, reject: write.reject };
+    setImmediate(() => this.writePending());
+  }
+
+  private written(): Promise<void> {
+    return this.pendingWrite?.done ?? Promise.resolve();
+  }
+
+  /** Hands what gathered to the kernel, where it survives this process. */
+  private writePending(): void {
+    const write = this.pendingWrite;
+    if (write === undefined) return;
+    const text = this.pending;
+    this.pending = '';
+    this.pendingWrite = undefined;
+    try {
+      this.active.file.append(text);
+      write.resolve();
+    } catch (error) {
+      this.options.logger.error({ err: error }, 'usage could not be written to the spool');
+      write.reject(new UsageOutboxFullError('the disk of the usage spool takes no more', { cause: error }));
+    }
   }
 
   /** Starts a new file with the requests that are still open, so that the old one waits for confirmations alone. */
@@ -217,6 +247,8 @@ export class FileUsageSpool implements UsageOutbox {
   private async runSync(): Promise<void> {
     this.isSyncing = true;
     while (this.syncWaiters.length > 0) {
+      await pause(SYNC_INTERVAL_MS);
+      this.writePending();
       const waiters = this.syncWaiters;
       this.syncWaiters = [];
       const files = [...this.unsynced];

@@ -1,35 +1,49 @@
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { usageRef } from '@penstock/domain-usage';
-import type { EventLog, Logger } from '@penstock/kernel';
+import type { AppendRequest, EventLog, Logger } from '@penstock/kernel';
 
 /** Appends on their way at once. */
-const IN_FLIGHT_MAX = 256;
-const COMPACT_AFTER = 10_000;
+const IN_FLIGHT_MAX = 64;
+/** Records of one append: one answer of the broker confirms them all. */
+const RECORDS_PER_APPEND = 100;
+/** Records gather this long. */
+const GATHER_MS = 25;
 const BACK_OFF_MS_MIN = 100;
 const BACK_OFF_MS_MAX = 5_000;
 
-/** Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's and how it ended, so a repeat is the same event. */
+interface Entry {
+  readonly record: UsageRecordedV1;
+  /** False once the broker may have it: it goes alone then, so that a repeat is recognised and nothing else with it. */
+  readonly isFirst: boolean;
+  /** W3C trace context of the request, which is gone after a crash. */
+  readonly traceparent: string | undefined;
+}
+
+/**
+ * Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's and how it ended,
+ * so a repeat is the same event. Records of one subject that were never sent before go together.
+ */
 export class UsagePublisher {
-  private queue: UsageRecordedV1[] = [];
-  private readonly traceparents = new Map<string, string>();
-  /** Where the queue begins: shifting a long array would copy it each time. */
-  private head = 0;
+  private queue: Entry[] = [];
+  private waiting = 0;
   private inFlight = 0;
   private backOffMs = 0;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
+  private isBackingOff = false;
   private idleWaiters: (() => void)[] = [];
 
   constructor(private readonly log: EventLog, private readonly logger: Logger, private readonly source: string, private readonly onPublished: (record: UsageRecordedV1) => void) {}
 
   get unpublished(): number {
-    return this.queue.length - this.head + this.inFlight;
+    return this.waiting;
   }
 
-  add(record: UsageRecordedV1, traceparent?: string): void {
-    if (traceparent !== undefined) this.traceparents.set(record.requestId, traceparent);
-    this.queue.push(record);
-    this.pump();
+  add(record: UsageRecordedV1, isFirst: boolean, traceparent?: string): void {
+    this.waiting += 1;
+    // A batch job may run a request again under its id after a crash, so its records go alone.
+    this.queue.push({ record, isFirst: isFirst && record.batchId === null, traceparent });
+    this.pumpAfter(GATHER_MS);
   }
 
   /** Resolves once everything added is published, or after `timeoutMs`. */
@@ -48,61 +62,83 @@ export class UsagePublisher {
     clearTimeout(this.timer);
   }
 
-  private pump(): void {
-    while (!this.isStopped && this.timer === undefined && this.inFlight < IN_FLIGHT_MAX) {
-      const record = this.take();
-      if (record === undefined) break;
-      this.inFlight += 1;
-      void this.publish(record);
-    }
-  }
-
-  private take(): UsageRecordedV1 | undefined {
-    const record = this.queue[this.head];
-    if (record === undefined) return undefined;
-    this.head += 1;
-    if (this.head >= COMPACT_AFTER || this.head === this.queue.length) {
-      this.queue = this.queue.slice(this.head);
-      this.head = 0;
-    }
-    return record;
-  }
-
-  private async publish(record: UsageRecordedV1): Promise<void> {
-    try {
-      await this.log.append({
-        ref: usageRef(record),
-        events: [{ type: 'usage.recorded.v1', data: record }],
-        expected: 'any',
-        commandId: eventCommandId(record),
-        source: this.source,
-        nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs),
-        correlationId: record.requestId,
-        causationId: record.requestId,
-        traceparent: this.traceparents.get(record.requestId),
-      });
-      this.inFlight -= 1;
-      this.backOffMs = 0;
-      this.traceparents.delete(record.requestId);
-      this.onPublished(record);
-      if (this.unpublished === 0) for (const resolve of this.idleWaiters.splice(0)) resolve();
-    } catch (error) {
-      this.inFlight -= 1;
-      this.queue.push(record);
-      this.pause(error);
-    }
-    this.pump();
-  }
-
-  private pause(error: unknown): void {
+  private pumpAfter(delayMs: number): void {
     if (this.timer !== undefined || this.isStopped) return;
-    this.backOffMs = Math.min(Math.max(this.backOffMs * 2, BACK_OFF_MS_MIN), BACK_OFF_MS_MAX);
-    this.logger.warn({ err: error, unpublished: this.unpublished, retryInMs: this.backOffMs }, 'usage waits for the event log');
     this.timer = setTimeout(() => {
       this.timer = undefined;
+      this.isBackingOff = false;
       this.pump();
-    }, this.backOffMs);
-    this.timer.unref();
+    }, delayMs).unref();
+  }
+
+  private pump(): void {
+    const groups = this.takeGroups();
+    for (const [index, group] of groups.entries()) {
+      if (this.inFlight >= IN_FLIGHT_MAX || this.isStopped) {
+        this.queue = [...groups.slice(index).flat(), ...this.queue];
+        break;
+      }
+      this.inFlight += 1;
+      void this.publish(group);
+    }
+  }
+
+  /** What waits, oldest first, as it goes out: no more than can be under way. */
+  private takeGroups(): Entry[][] {
+    const room = IN_FLIGHT_MAX - this.inFlight;
+    const groups: Entry[][] = [];
+    const open = new Map<string, Entry[]>();
+    let taken = 0;
+    for (; taken < this.queue.length && groups.length < room; taken += 1) {
+      const entry = this.queue[taken];
+      if (entry === undefined) break;
+      const { aggregate, id } = usageRef(entry.record);
+      const group = entry.isFirst ? open.get(`${aggregate}/${id}`) : undefined;
+      if (group !== undefined && group.length < RECORDS_PER_APPEND) {
+        group.push(entry);
+        continue;
+      }
+      const started = [entry];
+      groups.push(started);
+      if (entry.isFirst) open.set(`${aggregate}/${id}`, started);
+    }
+    this.queue = this.queue.slice(taken);
+    return groups;
+  }
+
+  private async publish(group: readonly Entry[]): Promise<void> {
+    try {
+      await this.log.append(this.requestOf(group));
+      this.inFlight -= 1;
+      this.waiting -= group.length;
+      this.backOffMs = 0;
+      for (const { record } of group) this.onPublished(record);
+      if (this.unpublished === 0) for (const resolve of this.idleWaiters.splice(0)) resolve();
+      if (this.queue.length > 0) this.pumpAfter(GATHER_MS);
+    } catch (error) {
+      this.inFlight -= 1;
+      for (const entry of group) this.queue.push({ ...entry, isFirst: false });
+      this.backOff(error);
+    }
+  }
+
+  private requestOf(group: readonly Entry[]): AppendRequest {
+    const origins = group.map(({ record, traceparent }) => ({ commandId: eventCommandId(record), traceparent, correlationId: record.requestId, causationId: record.requestId, nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs) }));
+    const [first] = group;
+    const [origin] = origins;
+    if (first === undefined || origin === undefined) throw new TypeError('nothing to publish');
+    const events = group.map(({ record }, index) => ({ type: 'usage.recorded.v1', data: record, ...(group.length === 1 ? {} : { origin: origins[index] }) }));
+    return { ref: usageRef(first.record), events, expected: 'any', source: this.source, ...origin };
+  }
+
+  private backOff(error: unknown): void {
+    if (this.isStopped || this.isBackingOff) return;
+    this.isBackingOff = true;
+    this.backOffMs = Math.min(Math.max(this.backOffMs * 2, BACK_OFF_MS_MIN), BACK_OFF_MS_MAX);
+    this.logger.warn({ err: error, unpublished: this.unpublished, retryInMs: this.backOffMs }, 'usage waits for the event log');
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.pumpAfter(this.backOffMs);
   }
 }
 

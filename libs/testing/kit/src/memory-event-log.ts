@@ -84,7 +84,9 @@ export class MemoryEventLog implements EventLog {
     const all = this.all(stream);
     const time = new Date(request.nowMs).toISOString();
     for (const [index, event] of events.entries()) {
-      all.push({ id: `${commandId}.${index}`, type: event.type, data: data[index], source, time, correlationId, causationId, traceparent, ref, stream, sequence: all.length + 1 });
+      const { origin } = event;
+      const of = origin === undefined ? { id: `${commandId}.${index}`, time, correlationId, causationId, traceparent } : { id: `${origin.commandId}.0`, time: new Date(origin.nowMs).toISOString(), correlationId: origin.correlationId, causationId: origin.causationId, traceparent: origin.traceparent };
+      all.push({ ...of, type: event.type, data: data[index], source, ref, stream, sequence: all.length + 1 });
     }
     for (const tail of this.tails) tail.wake();
     return { kind: 'appended', lastSequence: all.length, duplicate: false };

@@ -57,7 +57,7 @@ export class ChatExchange implements WatchedExchange {
     this.parts.retries.countRequest();
     try {
       if (this.answer.isGone) this.leave();
-      this.conclude(await this.tryReplicas());
+      await this.conclude(await this.tryReplicas());
     } finally {
       this.parts.watch.remove(this);
     }
@@ -93,6 +93,8 @@ export class ChatExchange implements WatchedExchange {
     const excludedReplicaIds: string[] = [];
     let earlier: ExchangeOutcome | undefined;
     for (let attempt = 0; ; attempt += 1) {
+      // Nothing reaches an engine that a crash could leave without a record.
+      if (attempt === 0) await this.usage.written();
       if (this.isGone) return { kind: 'aborted' };
       const { requestId, principal, endpoint, document, traceparent, batchId, request } = this.job;
       const asked = {
@@ -185,9 +187,9 @@ export class ChatExchange implements WatchedExchange {
     return this.gone.signal;
   }
 
-  private conclude(outcome: ExchangeOutcome): void {
+  private async conclude(outcome: ExchangeOutcome): Promise<void> {
     if (outcome.kind === 'completed' && !this.isGone) {
-      this.complete(outcome);
+      await this.complete(outcome);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
       this.fail(outcome.kind === 'refused' ? outcome.fault : this.publicFault(outcome.fault));
     } else if (this.stopFault !== undefined) {
@@ -197,11 +199,11 @@ export class ChatExchange implements WatchedExchange {
     }
   }
 
-  private complete(outcome: Extract<AttemptOutcome, { kind: 'completed' }>): void {
+  private async complete(outcome: Extract<AttemptOutcome, { kind: 'completed' }>): Promise<void> {
     const { usage } = outcome;
     // The record is safe before the client can see the end, so no answer is complete without its usage.
     this.settle({ ...this.progressOf(usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
-    this.firstTokenAtMs ??= this.parts.clock.now();
+    await this.usage.written().catch(() => undefined);
     if (this.joiner === undefined) {
       this.answer.endStream(outcome.tailText);
       return;
@@ -239,7 +241,8 @@ export class ChatExchange implements WatchedExchange {
     metrics.promptTokens.inc(record.promptTokens);
     metrics.completionTokens.inc(record.completionTokens);
     const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs } = record;
-    parts.logger.info({ requestId, organisationId, endpointId, modelName, replicaId, stream: this.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'chat request');
+    // A request that went well is in the log of events with all of this.
+    parts.logger[status === 'completed' ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, replicaId, stream: this.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'chat request');
   }
 }
 

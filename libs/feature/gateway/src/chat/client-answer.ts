@@ -15,6 +15,8 @@ export class ClientAnswer {
   private hasHeaders = false;
   private isOver = false;
   private blockedSinceMs: number | undefined;
+  /** Whether chunks are framed here: one string and one write, in place of four strings that Node would gather. */
+  private framesChunks = false;
 
   constructor(private readonly reply: AnswerTarget, private readonly now: () => number) {
     this.raw = reply.raw;
@@ -47,18 +49,21 @@ export class ClientAnswer {
     this.reply.hijack();
     // The headers go out with the first bytes of the stream, in the same turn.
     this.raw.writeHead(200, { ...this.ownHeaders(), ...STREAM_HEADERS });
+    // Node has decided by now; for a client of HTTP/1.0 it does not chunk.
+    this.framesChunks = this.raw.chunkedEncoding;
+    this.raw.chunkedEncoding = false;
   }
 
   heartbeat(): void {
     this.startStream();
-    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.raw.write(sseComment('loading'));
+    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.send(sseComment('loading'));
   }
 
   /** Hands frames to the socket. Calls `onDrain` later when it could not take them at once; returns whether it could. */
   write(frames: string, onDrain: () => void): boolean {
     this.startStream();
     if (this.raw.destroyed) return true;
-    if (this.raw.write(frames)) return true;
+    if (this.send(frames)) return true;
     if (this.blockedSinceMs === undefined) {
       this.blockedSinceMs = this.now();
       this.raw.once('drain', () => {
@@ -73,13 +78,13 @@ export class ClientAnswer {
   endStream(frames: string): void {
     this.startStream();
     this.isOver = true;
-    this.raw.end(frames + SSE_DONE);
+    this.finish(frames + SSE_DONE);
   }
 
   /** Ends a stream that has begun with an error event: no finish reason is made up. */
   failStream(fault: ApiFault): void {
     this.isOver = true;
-    this.raw.end(sseFrame(toOpenAiError(fault)) + SSE_DONE);
+    this.finish(sseFrame(toOpenAiError(fault)) + SSE_DONE);
   }
 
   /** A whole answer at once. */
@@ -87,8 +92,9 @@ export class ClientAnswer {
     this.hasHeaders = true;
     this.isOver = true;
     this.reply.hijack();
-    this.raw.writeHead(200, { ...this.ownHeaders(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(Buffer.byteLength(body)) });
-    this.raw.end(body);
+    const bytes = Buffer.byteLength(body);
+    this.raw.writeHead(200, { ...this.ownHeaders(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(bytes) });
+    this.raw.end(body, encodingOf(body, bytes));
   }
 
   /** Gives up a client that takes nothing. */
@@ -96,11 +102,26 @@ export class ClientAnswer {
     this.raw.destroy();
   }
 
+  private send(text: string): boolean {
+    const bytes = Buffer.byteLength(text);
+    return this.raw.write(this.framesChunks ? `${bytes.toString(16)}\r\n${text}\r\n` : text, encodingOf(text, bytes));
+  }
+
+  private finish(text: string): void {
+    const bytes = Buffer.byteLength(text);
+    this.raw.end(this.framesChunks ? `${bytes.toString(16)}\r\n${text}\r\n0\r\n\r\n` : text, encodingOf(text, bytes));
+  }
+
   private ownHeaders(): Record<string, string> {
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries(this.reply.getHeaders())) headers[name] = String(value);
     return headers;
   }
+}
+
+/** Text of one byte a character needs no encoder. */
+function encodingOf(text: string, bytes: number): 'latin1' | 'utf8' {
+  return bytes === text.length ? 'latin1' : 'utf8';
 }
 
 /** The status that an error would have had, for records of streams whose headers were gone. */

@@ -218,7 +218,7 @@ export class EngineAttempt implements EngineListener {
     if (this.isSettled) return;
     this.isSettled = true;
     // A completed answer ends by itself, and its connection can be used again.
-    if (outcome.kind !== 'completed') this.call.abort(outcome.kind);
+    if (outcome.kind !== 'completed') this.call.abort();
     else this.call.resume();
     this.settle(outcome);
   }

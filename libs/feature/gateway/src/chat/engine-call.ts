@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { Dispatcher } from 'undici';
+import type { ConnectionListener, EngineConnection } from './engine-connection.js';
 import type { Connections } from './replica-clients.js';
 
 export interface EngineRequest {
@@ -21,60 +21,81 @@ const ended: EngineEnd = { kind: 'ended' };
 const aborted: EngineEnd = { kind: 'aborted' };
 
 /** One request to an engine, with back-pressure, that can be given up at any moment. */
-export class EngineCall {
-  private controller: Dispatcher.DispatchController | undefined;
-  private abortReason: Error | undefined;
+export class EngineCall implements ConnectionListener {
+  private connection: EngineConnection | undefined;
+  private connections: Connections | undefined;
+  private listener: EngineListener | undefined;
+  private resolve: ((end: EngineEnd) => void) | undefined;
+  private readonly decoder = new StringDecoder('utf8');
+  private hasAnswer = false;
+  private isAborted = false;
   private isPaused = false;
 
   /** Sends the request; resolves when the answer is over, in whichever way. */
   send(connections: Connections, request: EngineRequest, listener: EngineListener): Promise<EngineEnd> {
-    const decoder = new StringDecoder('utf8');
-    const connection = connections.take();
-    let hasAnswer = false;
+    if (this.isAborted) return Promise.resolve(aborted);
+    this.connections = connections;
+    this.listener = listener;
+    this.connection = connections.take();
+    if (this.isPaused) this.connection.pause();
+    this.connection.send(connections.pathPrefix + request.path, request.headers, request.body, this);
     return new Promise((resolve) => {
-      const end = (how: EngineEnd): void => {
-        connections.give(connection);
-        resolve(this.abortReason === undefined ? how : aborted);
-      };
-      connection.dispatch({ path: connections.pathPrefix + request.path, method: 'POST', body: request.body, headers: request.headers }, {
-        onRequestStart: (controller) => {
-          this.controller = controller;
-          if (this.abortReason !== undefined) controller.abort(this.abortReason);
-          else if (this.isPaused) controller.pause();
-        },
-        onResponseStart: (_controller, status) => {
-          if (status < 200) return;
-          hasAnswer = true;
-          listener.onStatus(status);
-        },
-        onResponseData: (_controller, chunk) => {
-          if (this.abortReason === undefined) listener.onText(decoder.write(chunk));
-        },
-        onResponseEnd: () => end(ended),
-        onResponseError: (_controller, error) => end({ kind: 'lost', beforeAnswer: !hasAnswer, error }),
-      });
+      this.resolve = resolve;
     });
   }
 
   /** Closes the connection, which makes the engine stop. */
-  abort(reason: string): void {
-    if (this.abortReason !== undefined) return;
-    this.abortReason = new Error(reason);
-    this.controller?.abort(this.abortReason);
+  abort(): void {
+    if (this.isAborted) return;
+    this.isAborted = true;
+    if (this.resolve === undefined) return;
+    this.connection?.destroy();
+    this.end(aborted);
   }
 
   pause(): void {
     this.isPaused = true;
-    this.controller?.pause();
+    this.connection?.pause();
   }
 
   resume(): void {
+    if (!this.isPaused) return;
     this.isPaused = false;
-    this.controller?.resume();
+    this.connection?.resume();
+  }
+
+  onHead(status: number): void {
+    this.hasAnswer = true;
+    this.listener?.onStatus(status);
+  }
+
+  onBody(bytes: Buffer): void {
+    if (!this.isAborted) this.listener?.onText(this.decoder.write(bytes));
+  }
+
+  onComplete(): void {
+    this.end(ended);
+  }
+
+  onLost(error: Error): void {
+    this.end({ kind: 'lost', beforeAnswer: !this.hasAnswer, error });
+  }
+
+  private end(how: EngineEnd): void {
+    const { resolve, connection, connections } = this;
+    if (resolve === undefined) return;
+    this.resolve = undefined;
+    this.connection = undefined;
+    if (connection !== undefined) {
+      // Whoever gets it next wants to read.
+      if (this.isPaused) connection.resume();
+      connections?.give(connection);
+    }
+    resolve(how);
   }
 }
 
-const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** The engine closed a kept connection in the moment it was used again: the same request may go out on a new one. */
 export function isStaleConnection(end: EngineEnd): boolean {

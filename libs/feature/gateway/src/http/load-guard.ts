@@ -4,10 +4,12 @@ import type { Timers } from '@penstock/kernel';
 export const GUARD_INTERVAL_MS = 50;
 /** Busier than this share of the time, an event loop has nothing left for what comes in bursts. */
 export const BUSY_UTILISATION = 0.9;
-/** A turn of the loop may take so long before new requests are turned away: every request waits for several turns. */
-export const LOOP_LAG_MS_MAX = 15;
+/** A loop that gets less of a core than this is not overloaded but starved by others, and turning requests away would not help it. */
+export const BUSY_CPU_SHARE = 0.6;
+/** Fewer requests than this are no overload. */
+export const BUSY_REQUESTS_MIN = 64;
 /** A single slow turn is no overload: so many looks in a row have to find the loop too slow. */
-const SLOW_LOOKS_MIN = 4;
+export const SLOW_LOOKS_MIN = 10;
 /** The share of new requests that is taken shrinks by this factor while the loop is too slow, and grows by this step while it is not. */
 const SHRINK = 0.8;
 const GROW = 0.02;
@@ -18,6 +20,8 @@ const SHARE_MIN = 0.05;
 export interface LoopReading {
   /** From 0 to 1. */
   readonly utilisation: number;
+  /** CPU time of its thread, as a share of the time that passed. */
+  readonly cpuShare: number;
   /** How late a timer of it fired, in milliseconds. */
   readonly lagMs: number;
 }
@@ -32,7 +36,8 @@ export class LoadGuard {
   private slowLooks = 0;
   private readonly stopTimer: () => void;
 
-  constructor(timers: Timers, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
+  /** `lagMsMax`: a timer of the loop may be so late before new requests are turned away. `inFlight`: requests in work. */
+  constructor(timers: Timers, private readonly lagMsMax: number, private readonly inFlight: () => number, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
     this.stopTimer = timers.every(GUARD_INTERVAL_MS, () => this.look());
   }
 
@@ -50,8 +55,9 @@ export class LoadGuard {
   }
 
   private look(): void {
-    const { utilisation, lagMs } = this.read();
-    this.slowLooks = utilisation >= BUSY_UTILISATION && lagMs > LOOP_LAG_MS_MAX ? this.slowLooks + 1 : 0;
+    const { utilisation, cpuShare, lagMs } = this.read();
+    const isSlow = utilisation >= BUSY_UTILISATION && cpuShare >= BUSY_CPU_SHARE && lagMs > this.lagMsMax && this.inFlight() >= BUSY_REQUESTS_MIN;
+    this.slowLooks = isSlow ? this.slowLooks + 1 : 0;
     if (this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK);
     else if (this.slowLooks === 0) this.share = Math.min(1, this.share + GROW);
   }
@@ -60,13 +66,16 @@ export class LoadGuard {
 function loopReader(intervalMs: number): () => LoopReading {
   let last = performance.eventLoopUtilization();
   let lastMs = performance.now();
+  let lastCpu = process.threadCpuUsage();
   return () => {
     const now = performance.eventLoopUtilization();
     const nowMs = performance.now();
     const { utilization } = performance.eventLoopUtilization(now, last);
-    const reading = { utilisation: utilization, lagMs: Math.max(0, nowMs - lastMs - intervalMs) };
+    const cpu = process.threadCpuUsage(lastCpu);
+    const reading = { utilisation: utilization, cpuShare: (cpu.user + cpu.system) / 1_000 / Math.max(1, nowMs - lastMs), lagMs: Math.max(0, nowMs - lastMs - intervalMs) };
     last = now;
     lastMs = nowMs;
+    lastCpu = process.threadCpuUsage();
     return reading;
   };
 }
