@@ -7,6 +7,8 @@ export interface NatsPermissions {
 }
 
 interface ServiceAccess {
+  /** Further names under which its process keeps snapshots. */
+  readonly alsoKnownAs: readonly string[];
   /** Serves `cmd.<service>.>` and `qry.<service>.>`. */
   readonly serves: boolean;
   /** Services whose commands and queries it sends. */
@@ -27,7 +29,7 @@ interface ServiceAccess {
   readonly makesStreams: boolean;
 }
 
-const nothing: ServiceAccess = { serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, makesStreams: false };
+const nothing: ServiceAccess = { alsoKnownAs: [], serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, makesStreams: false };
 
 /** Streams beside those of the contexts. */
 const DEAD_LETTERS = 'DLQ';
@@ -50,7 +52,8 @@ const serviceAccess = {
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },
   metering: { ...nothing, reads: ['usage'], durables: [{ context: 'usage', name: 'metering-usage' }] },
   batch: { ...nothing, writes: ['batch'] },
-  agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
+  // The driver that stands for a cluster runs in the place of an agent.
+  agent: { ...nothing, alsoKnownAs: ['replica-driver'], serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
 } satisfies Readonly<Record<string, ServiceAccess>>;
 
 export type NatsServiceName = keyof typeof serviceAccess;
@@ -70,7 +73,7 @@ export function permissionsOf(service: NatsServiceName): NatsPermissions {
     publish: [
       '$JS.API.INFO',
       ...streams.flatMap(readingSubjects),
-      ...snapshotSubjects(service),
+      ...[service, ...access.alsoKnownAs].flatMap(snapshotSubjects),
       ...access.writes.map((context) => `ev.${context}.>`),
       ...streams.map((stream) => `dlq.${stream}.*.*`),
       ...access.asks.flatMap(commandSubjects),
