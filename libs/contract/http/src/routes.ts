@@ -3,7 +3,12 @@ import { z } from 'zod';
 import * as admin from './admin.js';
 import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, fileListQuery } from './batches.js';
 import { chatCompletion, chatCompletionRequest } from './chat.js';
+import { completionRequest, textCompletion } from './completions.js';
+import { embeddingList, embeddingRequest } from './embeddings.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
+import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
+import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
 import { usagePage, usageQuery } from './usage.js';
 
 /** Who may call a route. `inference` and `admin` are kinds of API key; `either` takes both; `none` is open to everybody. */
@@ -13,8 +18,12 @@ export interface RouteContract {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** As in OpenAPI: `/v1/models/{model}`. */
   readonly path: string;
+  /** Other paths that lead to the same, for clients that use them. */
+  readonly aliases?: readonly string[];
   readonly summary: string;
   readonly access: RouteAccess;
+  /** The request is worked on by a replica of the model that it names. */
+  readonly callsModel?: true;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   /** `multipart` bodies are described in words; `json` is the default where `body` is set. */
@@ -25,7 +34,18 @@ export interface RouteContract {
 
 /** Every public route: OpenAPI is generated from it, and tests send each one bad input. */
 export const routes: readonly RouteContract[] = [
-  { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', body: chatCompletionRequest, status: 200, response: chatCompletion },
+  { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', callsModel: true, body: chatCompletionRequest, status: 200, response: chatCompletion },
+  { method: 'POST', path: '/v1/completions', summary: 'Go on from a prompt, streamed or not.', access: 'inference', callsModel: true, body: completionRequest, status: 200, response: textCompletion },
+  { method: 'POST', path: '/v1/responses', summary: 'Answer in the form of the Responses API, streamed or not.', access: 'inference', callsModel: true, body: responseRequest, status: 200, response: responseObject },
+  { method: 'GET', path: '/v1/responses/{response_id}', summary: 'A response that was stored.', access: 'inference', status: 200, response: responseObject },
+  { method: 'DELETE', path: '/v1/responses/{response_id}', summary: 'Delete a stored response.', access: 'inference', status: 200, response: responseDeleted },
+  { method: 'GET', path: '/v1/responses/{response_id}/input_items', summary: 'What a stored response was asked.', access: 'inference', status: 200, response: responseItemList },
+  { method: 'POST', path: '/v1/embeddings', summary: 'Vectors of texts or token lists.', access: 'inference', callsModel: true, body: embeddingRequest, status: 200, response: embeddingList },
+  { method: 'POST', path: '/v1/rerank', aliases: ['/v2/rerank'], summary: 'Order documents by how well they answer a query.', access: 'inference', callsModel: true, body: rerankRequest, status: 200, response: rerankAnswer },
+  { method: 'POST', path: '/v1/score', summary: 'How near texts are to each other.', access: 'inference', callsModel: true, body: scoreRequest, status: 200, response: scoreAnswer },
+  { method: 'POST', path: '/v1/classify', summary: 'Classes of texts, by a model that classifies.', access: 'inference', callsModel: true, body: classifyRequest, status: 200, response: classifyAnswer },
+  { method: 'POST', path: '/v1/tokenize', summary: 'Token ids of a prompt or of messages.', access: 'inference', callsModel: true, body: tokenizeRequest, status: 200, response: tokenizeAnswer },
+  { method: 'POST', path: '/v1/detokenize', summary: 'The text of token ids.', access: 'inference', callsModel: true, body: detokenizeRequest, status: 200, response: detokenizeAnswer },
   { method: 'GET', path: '/v1/models', summary: 'Models the key may call.', access: 'either', status: 200, response: modelList },
   { method: 'GET', path: '/v1/models/{model}', summary: 'One model.', access: 'either', status: 200, response: modelObject },
   { method: 'POST', path: '/v1/models/deploy', summary: 'Register a model from an artifact and deploy an endpoint for it.', access: 'admin', body: deployRequest, status: 202, response: deployResponse },

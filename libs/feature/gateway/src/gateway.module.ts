@@ -14,10 +14,16 @@ import { ChatRoutes } from './chat/chat-routes.js';
 import type { GatewayPorts } from './gateway-ports.js';
 import type { GatewayViews } from './gateway-views.js';
 import { OpenStreams } from './http/open-streams.js';
+import { CompletionRoutes } from './operations/completion-routes.js';
+import { EmbeddingRoutes } from './operations/embedding-routes.js';
+import { OperationDesk } from './operations/operation-desk.js';
+import { RelevanceRoutes } from './operations/relevance-routes.js';
+import { ResponseRoutes } from './operations/response-routes.js';
+import { TokenizeRoutes } from './operations/tokenize-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from './tokens.js';
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {
@@ -29,6 +35,7 @@ export class GatewayModule {
         { provide: GATEWAY_VIEWS, useValue: views },
         { provide: CHAT_PARTS, useValue: chat },
         OpenStreams,
+        OperationDesk,
         ...routeGroups,
       ],
     };

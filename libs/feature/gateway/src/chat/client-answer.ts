@@ -70,16 +70,16 @@ export class ClientAnswer {
   }
 
   /** The last frames of a stream that went well. */
-  endStream(frames: string): void {
+  endStream(frames: string, terminator = SSE_DONE): void {
     this.startStream();
     this.isOver = true;
-    this.raw.end(frames + SSE_DONE);
+    this.raw.end(frames + terminator);
   }
 
   /** Ends a stream that has begun with an error event: no finish reason is made up. */
-  failStream(fault: ApiFault): void {
+  failStream(fault: ApiFault, frames = sseFrame(toOpenAiError(fault)) + SSE_DONE): void {
     this.isOver = true;
-    this.raw.end(sseFrame(toOpenAiError(fault)) + SSE_DONE);
+    this.raw.end(frames);
   }
 
   /** A whole answer at once. */

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { Caller, CallerCheck } from './caller.js';
+import { decodeBody } from './decode-body.js';
 import { pathsOf } from './path-table.js';
 import { parseWith, plainQuery, readDocument } from './read-body.js';
 import { faultOf, RequestFault } from './request-fault.js';
@@ -72,8 +73,13 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     onRequest: async (request) => {
       if (parts.isDraining()) throw new RequestFault({ code: 'shutting_down', message: 'This gateway is stopping. Send the request again; another one will answer.', retryAfterMs: 500 });
       request.caller = parts.callers.identify(request.headers, contract.access);
-      const encoding = request.headers['content-encoding'];
-      if (encoding !== undefined && encoding !== 'identity') throw new RequestFault({ code: 'unsupported_media_type', message: `The content encoding '${encoding.slice(0, 40)}' is not taken. Send the body as it is.` });
+    },
+    preParsing: (request, _reply, payload, done) => {
+      try {
+        done(null, decodeBody(request.headers, payload, contract.bodyKind === 'multipart' ? 0 : parts.config.REQUEST_BYTES_MAX));
+      } catch (error) {
+        done(error as Error);
+      }
     },
     handler: (request, reply) => answer(request, reply, contract, handler),
   });
@@ -98,7 +104,7 @@ function countAnswer(request: FastifyRequest, reply: FastifyReply, parts: RouteP
   const contract = request.routeOptions.config.contract;
   const route = contract?.path ?? 'unknown';
   parts.metrics.requests.inc({ route, status: String(reply.statusCode) });
-  // A chat request writes its own line, with what it used.
-  if (route === '/v1/chat/completions' && reply.statusCode === 200) return;
+  // A request to a model writes its own line, with what it used.
+  if (contract?.callsModel === true && reply.statusCode === 200) return;
   parts.logger.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime), organisationId: request.caller?.principal.organisationId }, 'request');
 }

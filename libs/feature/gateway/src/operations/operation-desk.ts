@@ -1,0 +1,68 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { mayCallModel } from '@penstock/domain-access';
+import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import type { UsageDraft } from '@penstock/domain-usage';
+import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
+import { modelNotFound } from '../chat/chat-routes.js';
+import { ClientAnswer } from '../chat/client-answer.js';
+import { RequestTrace } from '../chat/request-trace.js';
+import type { GatewayPorts } from '../gateway-ports.js';
+import type { GatewayViews } from '../gateway-views.js';
+import { RequestFault } from '../http/request-fault.js';
+import { ANSWERED, type RouteCall } from '../http/route-call.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+import { OperationExchange, type OperationJob } from './operation-exchange.js';
+import type { Operation } from './operation.js';
+
+/** What an operation is made from. */
+export interface OperationContext {
+  readonly endpoint: EndpointState;
+  readonly requestId: string;
+  /** Unix seconds. */
+  readonly created: number;
+}
+
+/** Where every operation begins: the model that it names, room in this gateway, a trace, and a line in the outbox of usage. */
+@Injectable()
+export class OperationDesk {
+  constructor(
+    @Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts,
+    @Inject(GATEWAY_VIEWS) private readonly views: GatewayViews,
+    @Inject(CHAT_PARTS) private readonly parts: ChatParts,
+  ) {}
+
+  /** Carries out what `make` gives for the endpoint that `model` names. Throws a {@link RequestFault} while nothing was sent. */
+  async serve(call: RouteCall, model: string, make: (context: OperationContext) => Operation | Promise<Operation>): Promise<typeof ANSWERED> {
+    const { watch, metrics, config, clock } = this.parts;
+    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
+    const startedAtMs = clock.now();
+    const { principal, requestId } = call;
+    const endpoint = findEndpointByName(this.views.catalog.state(), model, principal.organisationId);
+    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(model));
+    const operation = await make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000) });
+    const trace = new RequestTrace(operation.name, call.request.headers, { 'gen_ai.operation.name': operation.name, 'penstock.request.id': requestId });
+    metrics.inFlight.inc();
+    try {
+      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`) };
+      const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
+      const ledger = draft === undefined ? undefined : { draft, usage: this.ports.usage.open(draft) };
+      await new OperationExchange(this.parts, job, operation, ledger, new ClientAnswer(call.reply, () => clock.now())).run();
+      trace.end();
+      return ANSWERED;
+    } catch (error) {
+      trace.end(error);
+      throw error;
+    } finally {
+      metrics.inFlight.dec();
+    }
+  }
+}
+
+function draftOf({ batchId }: RouteCall, { requestId, principal, endpoint, startedAtMs }: OperationJob, { isStreamed }: Operation, operation: UsageDraft['operation']): UsageDraft {
+  const { organisationId, projectId, keyId } = principal;
+  const { endpointId, name, modelVersionId } = endpoint;
+  return {
+    requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation, stream: isStreamed,
+    startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+  };
+}
