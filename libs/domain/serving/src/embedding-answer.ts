@@ -70,8 +70,8 @@ function passFloats(text: string, expected: EmbeddingExpectation): EmbeddingRead
   const [data, usage] = [members.get('data'), members.get('usage')];
   if (data === undefined || usage === undefined || members.has('error')) return undefined;
   const list = text.slice(data.valueStart, data.end);
-  // A model that is no embedding model answers nulls; base64 would be a string.
-  if (list.includes('null') || list.includes('encoding_format') || occurrences(list, '"embedding":[') !== expected.count) return undefined;
+  // A model that is no embedding model answers nulls, some servers a list in a list; base64 would be a string.
+  if (list.includes('null') || list.includes('[[') || list.includes('encoding_format') || occurrences(list, '"embedding":[') !== expected.count) return undefined;
   let promptTokens: number | undefined;
   try {
     promptTokens = countAt(JSON.parse(text.slice(usage.valueStart, usage.end)), 'prompt_tokens');

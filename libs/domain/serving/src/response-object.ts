@@ -53,6 +53,7 @@ export function responseBody({ id, created, model, request }: ResponseHead, stat
   return {
     id,
     object: 'response' as const,
+    access_programs: null,
     created_at: created,
     completed_at: state.completedAt,
     status: state.status,
