@@ -1,43 +1,29 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { deployFirstModel, deploySecondModel, serviceEnvironments, startStandalone, type Standalone } from '@penstock/infra-composition';
+import { deployFirstModel, deploySecondModel, serviceEnvironments, type Standalone } from '@penstock/infra-composition';
 import OpenAI6 from 'openai';
 import OpenAI7 from 'openai7';
 import { repositoryRoot } from '../contracts/files.js';
 import type { Report, Run } from '../harness.js';
-import { until } from '../platform/eventually.js';
 import { runChecks, type CheckResult, type Target } from './check.js';
 import { agentsChecks } from './agents-checks.js';
 import { langChainChecks } from './langchain-checks.js';
+import { createKey, deployModel } from './deploy-model.js';
 import { installNodeClients } from './node-clients.js';
 import { openAiNodeChecks, type OpenAiPackage } from './openai-node-checks.js';
 import { pipInstall, pythonTools } from './python-tools.js';
 import { surfaceChecks } from './surface-checks.js';
 import { vercelAiChecks } from './vercel-ai-checks.js';
+import { withPlatform } from './with-platform.js';
 
 const execute = promisify(execFile);
 const PYTHON_PACKAGE = 'openai==3.57.0';
 const CHECKS_TIMEOUT_MS = 300_000;
-const READY_WAIT_MS = 60_000;
 const OUTPUT_BYTES_MAX = 16 * 1_024 * 1_024;
-/** Other users must be able to walk through a folder of root's, since PostgreSQL runs as one of them. */
-const WALKABLE = 0o711;
 
 /** The official clients against the whole platform, on a real engine and on the simulated one. */
-export const run: Run = async ({ say }) => {
-  const folder = await mkdtemp(join(tmpdir(), 'penstock-conformance-'));
-  await chmod(folder, WALKABLE);
-  const platform = await startStandalone({ dataDir: join(folder, 'data'), port: 0, onStep: (name, ms) => say(`${name}: ${Math.round(ms)} ms`) });
-  try {
-    return await checkTargets(await deployTargets(platform), say);
-  } finally {
-    await platform.close();
-    await rm(folder, { recursive: true, force: true });
-  }
-};
+export const run: Run = ({ say }) => withPlatform(say, async (platform) => checkTargets(await deployTargets(platform), say));
 
 /** Every client against every target. */
 export async function checkTargets(targets: readonly Target[], say: (text: string) => void): Promise<Report> {
@@ -74,18 +60,11 @@ export function reportOf(results: readonly CheckResult[], say: (text: string) =>
 
 /** The default model and the embedding model in llama.cpp, and a simulated one. */
 export async function deployTargets(platform: Standalone): Promise<readonly Target[]> {
-  const headers = { authorization: `Bearer ${platform.adminKey}`, 'content-type': 'application/json' };
-  const key = (await (await fetch(`${platform.url}/admin/v1/keys`, { method: 'POST', headers, body: JSON.stringify({ name: 'conformance' }) })).json()) as { key: string };
   const model = await deployFirstModel({ environment: serviceEnvironments(platform.settings).registry, randomModelPath: platform.instance.path('models', 'random.gguf') });
   const embedding = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry });
   const simulated = 'sim-chat';
-  const deployed = await fetch(`${platform.url}/v1/models/deploy`, { method: 'POST', headers, body: JSON.stringify({ model_name: simulated, model_artifact: 'sim://', framework: 'engine-sim', serving: { slots_per_replica: 8, context_tokens: 4_096 } }) });
-  if (!deployed.ok) throw new Error(`deploying the simulated model: HTTP ${deployed.status}: ${await deployed.text()}`);
-  await until('the simulated model is ready', READY_WAIT_MS, async () => {
-    const fleet = (await (await fetch(`${platform.url}/admin/v1/fleet`, { headers })).json()) as { replicas: { engine: string | null; phase: string }[] };
-    return fleet.replicas.some((replica) => replica.engine === 'engine-sim' && replica.phase === 'ready') ? true : undefined;
-  });
-  const shared = { baseUrl: `${platform.url}/v1`, apiKey: key.key };
+  await deployModel(platform, { model_name: simulated, model_artifact: 'sim://', framework: 'engine-sim', serving: { slots_per_replica: 8, context_tokens: 4_096 } });
+  const shared = { baseUrl: `${platform.url}/v1`, apiKey: await createKey(platform) };
   return [{ ...shared, model: model.name, engine: 'llama.cpp', embeddingModel: embedding.name }, { ...shared, model: simulated, engine: 'engine-sim' }];
 }
 

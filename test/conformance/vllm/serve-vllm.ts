@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePort } from '@penstock/infra-runtimes';
 import { repositoryRoot } from '../../contracts/files.js';
@@ -42,10 +41,12 @@ export async function serveVllm(folder: string, say: (text: string) => void): Pr
   };
   const url = `http://127.0.0.1:${port}`;
   try {
-    await until('vLLM is healthy', READY_WAIT_MS, async () => {
-      if (child.exitCode !== null) throw new Error(`vLLM ended: ${(await readFile(logFile, 'utf8')).slice(-2_000)}`);
-      return (await fetch(`${url}/health`).then((response) => response.ok, () => false)) ? true : undefined;
+    const healthy = until('vLLM is healthy', READY_WAIT_MS, async () => ((await fetch(`${url}/health`)).ok ? true : undefined));
+    const ended = exited.then(async () => {
+      throw new Error(`vLLM ended before it was healthy: ${(await readFile(logFile, 'utf8')).slice(-2_000)}`);
     });
+    await Promise.race([healthy, ended]);
+    ended.catch(() => undefined);
     return { url, model: MODEL, version: VERSION, stop };
   } catch (error) {
     await stop();

@@ -29,7 +29,8 @@ def requirements():
 
 
 def alias():
-    version = importlib.metadata.version(PACKAGE)
+    # By the end of this version vLLM knows that it is the build for CPUs.
+    version = importlib.metadata.version(PACKAGE).split("+")[0] + "+cpu"
     folder = os.path.join(sysconfig.get_paths()["purelib"], f"vllm-{version}.dist-info")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "METADATA"), "w") as file:

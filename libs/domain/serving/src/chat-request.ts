@@ -1,6 +1,6 @@
 import { chatCompletionRequest, type ApiFault, type ChatCompletionRequest } from '@penstock/contract-http';
 import type { EngineDialect } from './engine-dialect.js';
-import { editJson } from './edit-json.js';
+import { editJson, unsetMembers } from './edit-json.js';
 import { faultOfIssues } from './request-fault.js';
 import type { JsonDocument } from './read-json.js';
 
@@ -69,7 +69,7 @@ export function toEngineRequest(document: JsonDocument, request: ChatRequestFiel
       // Engines know the older name; both say the same.
       ...(limit === undefined ? {} : { max_tokens: limit }),
     },
-    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key']),
+    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key', ...unsetMembers(request)]),
   });
 }
 

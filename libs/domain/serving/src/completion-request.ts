@@ -1,5 +1,5 @@
 import { completionRequest, type ApiFault, type CompletionRequest } from '@penstock/contract-http';
-import { editJson } from './edit-json.js';
+import { editJson, unsetMembers } from './edit-json.js';
 import type { EngineDialect } from './engine-dialect.js';
 import type { JsonDocument } from './read-json.js';
 import { faultOfIssues } from './request-fault.js';
@@ -65,7 +65,7 @@ export function toEngineCompletion(document: JsonDocument, request: CompletionRe
     },
     remove: new Set([
       ...dialect.fieldsToStrip.filter((field) => !OWN_FIELDS.has(field)), 'stream_options', 'user', 'suffix', 'best_of',
-      ...(dialect.echoesPrompts ? [] : ['echo']), ...(typeof request.logprobs === 'number' ? [] : ['logprobs']),
+      ...(dialect.echoesPrompts ? [] : ['echo']), ...unsetMembers(request),
     ]),
   });
 }

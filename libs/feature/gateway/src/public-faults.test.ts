@@ -134,12 +134,14 @@ describe('tool calls', () => {
   test('may name a tool without parameters, and no tools at all (llama.cpp 17667; vLLM 19679)', async () => {
     expect((await world.chat({ tools: [{ type: 'function', function: { name: 'f' } }] })).status).toBe(200);
     expect((await world.chat({ tools: [], tool_choice: null })).status).toBe(200);
+    expect(Object.keys(engine().requests.at(-1)?.body ?? {})).not.toEqual(expect.arrayContaining(['tools']));
   });
 });
 
 describe('requests', () => {
   test.each(['temperature', 'max_tokens', 'top_p', 'stop', 'n', 'seed', 'logprobs', 'tool_choice', 'response_format'])('%s may be null (llama.cpp 25515; vLLM 19862)', async (field) => {
     expect((await world.chat({ [field]: null })).status).toBe(200);
+    expect(engine().requests.at(-1)?.body).not.toHaveProperty(field);
   });
 
   test('for an unknown model are 404, for one that is down 503 with a time to come back (worker-vllm 57; fak 360; gpustack fa979904)', async () => {
