@@ -2,10 +2,12 @@ import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { detokenizeAnswer, embeddingList, openAiErrorBody, rerankAnswer, responseObject, scoreAnswer, textCompletion, tokenizeAnswer } from '@penstock/contract-http';
 import type OpenAI from 'openai';
+import { until } from '../platform/eventually.js';
 import type { Check, Target } from './check.js';
 import type { OpenAiPackage } from './openai-node-checks.js';
 
 const TOKENS_MAX = 12;
+const BATCH_WAIT_MS = 60_000;
 const GUITAR = 'A man is playing a guitar on stage.';
 
 /** The rest of OpenAI's surface through its client, and what other servers add to it as plain HTTP. Every body is held against its contract. */
@@ -27,6 +29,7 @@ export function surfaceChecks({ OpenAI: Client }: OpenAiPackage): readonly Check
     { name: 'embeddings as base64, numbers and token lists', needs: 'embeddings', run: (target) => embeds(clientOf(target), target) },
     { name: 'embeddings of empty, long and narrow inputs are refused', needs: 'embeddings', run: (target) => refusesEmbeddings(target) },
     { name: 'rerank and score', needs: 'embeddings', run: (target) => ranks(target) },
+    { name: 'a batch job of embeddings', needs: 'embeddings', run: (target) => embedsInBatch(clientOf(target), target) },
     { name: 'a model is not asked for what it cannot do', needs: 'embeddings', run: (target) => refusesOther(target) },
   ];
 }
@@ -152,6 +155,20 @@ async function ranks(target: Target): Promise<void> {
   strictEqual(rerankAnswer.parse(await post(target, '/rerank', { model, query: GUITAR, documents, top_n: 2 })).results.length, 2);
   const scores = scoreAnswer.parse(await post(target, '/score', { model, text_1: GUITAR, text_2: documents }));
   ok((scores.data[1]?.score ?? 0) > (scores.data[0]?.score ?? 1));
+}
+
+async function embedsInBatch(client: OpenAI, target: Target): Promise<void> {
+  const lines = ['one', 'two'].map((input) => JSON.stringify({ custom_id: input, method: 'POST', url: '/v1/embeddings', body: { model: target.embeddingModel, input, encoding_format: 'float' } }));
+  const file = await client.files.create({ file: new File([lines.join('\n')], 'texts.jsonl'), purpose: 'batch' });
+  const { id } = await client.batches.create({ input_file_id: file.id, endpoint: '/v1/embeddings', completion_window: '24h' });
+  const batch = await until('the batch ended', BATCH_WAIT_MS, async () => {
+    const now = await client.batches.retrieve(id);
+    return ['completed', 'failed', 'expired', 'cancelled'].includes(now.status) ? now : undefined;
+  });
+  strictEqual(batch.status, 'completed', JSON.stringify(batch.errors));
+  deepStrictEqual(batch.request_counts, { total: 2, completed: 2, failed: 0 });
+  const output = (await (await client.files.content(batch.output_file_id ?? '')).text()).trim().split('\n').map((line) => JSON.parse(line) as { response: { body: unknown } });
+  for (const { response } of output) embeddingList.parse(response.body);
 }
 
 async function refusesOther(target: Target): Promise<void> {

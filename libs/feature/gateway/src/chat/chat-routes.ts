@@ -35,7 +35,7 @@ export class ChatRoutes implements RouteGroup {
     try {
       const job = this.prepare(call, trace.traceparent);
       const draft = draftOf(job);
-      const exchange = new ChatExchange(this.parts, job, draft, this.ports.usage.open(draft), new ClientAnswer(call.reply, () => this.ports.clock.now()));
+      const exchange = new ChatExchange(this.parts, job, draft, this.ports.usage.open(draft, trace.traceparent), new ClientAnswer(call.reply, () => this.ports.clock.now()));
       await exchange.run();
       trace.end();
       return ANSWERED;

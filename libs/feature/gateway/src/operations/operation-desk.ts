@@ -45,7 +45,7 @@ export class OperationDesk {
     try {
       const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`) };
       const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
-      const ledger = draft === undefined ? undefined : { draft, usage: this.ports.usage.open(draft) };
+      const ledger = draft === undefined ? undefined : { draft, usage: this.ports.usage.open(draft, trace.traceparent) };
       await new OperationExchange(this.parts, job, operation, ledger, new ClientAnswer(call.reply, () => clock.now())).run();
       trace.end();
       return ANSWERED;
