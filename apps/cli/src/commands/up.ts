@@ -55,8 +55,11 @@ export class Up extends Command {
     progress.steps['total'] = Math.round(totalMs);
     if (flags.smoke) return this.smoke(platform, key, model, progress);
     this.logToStderr(welcome({ url: platform.url, apiKey: key, model: model?.name ?? 'MODEL', standInReason: model?.standInReason, seconds: totalMs / MS_PER_SECOND, logFile: platform.settings.logFile }));
-    if (flags.model) void this.secondModel(platform);
+    const leaving = new AbortController();
+    const second = flags.model ? this.secondModel(platform, leaving.signal) : undefined;
     await progress.stopping;
+    leaving.abort();
+    await second;
     return { url: platform.url, steps: progress.steps };
   }
 
@@ -77,12 +80,12 @@ export class Up extends Command {
   }
 
   /** Nobody waits for it: the first model answers meanwhile, and goes on doing so without the second. */
-  private async secondModel(platform: Standalone): Promise<void> {
+  private async secondModel(platform: Standalone, signal: AbortSignal): Promise<void> {
     try {
-      const { name } = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry });
+      const { name } = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry, signal });
       this.logToStderr(`embeddings: ${name} is registered; it starts when it is first called.`);
     } catch (error) {
-      this.logToStderr(`embeddings: the model cannot be had here. ${error instanceof Error ? error.message : String(error)}`);
+      if (!signal.aborted) this.logToStderr(`embeddings: the model cannot be had here. ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 

@@ -18,14 +18,15 @@ export interface SecondModel {
 
 export interface SecondModelOptions {
   readonly environment: Environment;
-  readonly onPull?: ((file: string, completedBytes: number, totalBytes: number | null) => void) | undefined;
+  /** Gives up the download. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Registers the embedding model and an endpoint for it that runs nothing until it is first called. Does nothing when the endpoint is
  * there. Throws an error that says why the model cannot be had.
  */
-export async function deploySecondModel({ environment, onPull }: SecondModelOptions): Promise<SecondModel> {
+export async function deploySecondModel({ environment, signal }: SecondModelOptions): Promise<SecondModel> {
   const platform = await openPlatform('standalone', environment, { servesCommands: false });
   const { commands } = platform.ports;
   const { name, version, license, digest, contextTokens } = embeddingModel;
@@ -34,7 +35,7 @@ export async function deploySecondModel({ environment, onPull }: SecondModelOpti
     const existing = endpoints.find((endpoint) => endpoint.name === name);
     if (existing !== undefined) return { name, endpointId: existing.endpointId };
     const path = join(defaultCacheDir({ ...environment }), 'converted', `${name}-${version}.gguf`);
-    const source = await bringEmbeddingModel(openArtifactCache(environment), path, onPull);
+    const source = await bringEmbeddingModel(openArtifactCache(environment), path, { signal });
     const { modelVersionId } = valueOf(await commands.send(registerModelVersion, { modelName: name, version, engine: 'llama.cpp', source, fallbackSources: [], expectedDigest: digest, license }, { timeoutMs: COMMAND_WAIT_MS }));
     const { endpointId } = valueOf(await commands.send(deployEndpoint, {
       name, modelVersionId, organisationId: null,

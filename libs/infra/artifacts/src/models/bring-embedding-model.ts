@@ -5,15 +5,21 @@ import type { NodeArtifactCache } from '../cache/node-artifact-cache.js';
 import { convertEmbeddingModel } from './convert-embedding-model.js';
 import { embeddingModel } from './embedding-model.js';
 
+export interface BringOptions {
+  readonly onProgress?: ((file: string, completedBytes: number, totalBytes: number | null) => void) | undefined;
+  /** Gives up the downloads. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Brings the embedding model to `path`: downloads its published files once and converts them; a file that is there already and has
  * the right digest is kept. Returns where the model version's artifact is. Throws `ArtifactPullError`.
  */
-export async function bringEmbeddingModel(cache: NodeArtifactCache, path: string, onProgress: (file: string, completedBytes: number, totalBytes: number | null) => void = () => undefined): Promise<ArtifactSource> {
+export async function bringEmbeddingModel(cache: NodeArtifactCache, path: string, options: BringOptions = {}): Promise<ArtifactSource> {
   const source: ArtifactSource = { kind: 'directory', path };
   if ((await digestOf(path).catch(() => undefined)) === embeddingModel.digest) return source;
   const pulled = await Promise.all([embeddingModel.weights, embeddingModel.vocabulary].map(async ({ sources, digest }) => {
-    const { files } = await cache.fetchFirst(sources, { wanted: [], expectedDigest: digest, signal: undefined, onProgress: (progress) => onProgress(progress.file, progress.completedBytes, progress.totalBytes) });
+    const { files } = await cache.fetchFirst(sources, { wanted: [], expectedDigest: digest, signal: options.signal, onProgress: ({ file, completedBytes, totalBytes }) => options.onProgress?.(file, completedBytes, totalBytes) });
     const [file] = files;
     if (file === undefined) throw new ArtifactPullError('pull_failed', `No source gave a file of ${embeddingModel.name}.`);
     return file;
