@@ -3,12 +3,14 @@ import { Deploy } from './commands/deploy.js';
 import { Doctor } from './commands/doctor.js';
 import { EnginesAttach } from './commands/engines.js';
 import { EventsShow, EventsTail } from './commands/events.js';
+import { Fleet } from './commands/fleet.js';
 import { KeysCreate, KeysList, KeysRevoke } from './commands/keys.js';
 import { Models } from './commands/models.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
+import { WhyEndpoint, WhyReplica } from './commands/why.js';
 
 /** Every command by its words, as oclif finds them. */
 export const commandTable = {
@@ -19,6 +21,7 @@ export const commandTable = {
   'engines:attach': EnginesAttach,
   'events:show': EventsShow,
   'events:tail': EventsTail,
+  fleet: Fleet,
   'keys:create': KeysCreate,
   'keys:list': KeysList,
   'keys:revoke': KeysRevoke,
@@ -27,4 +30,6 @@ export const commandTable = {
   'replay:verify': ReplayVerify,
   up: Up,
   usage: Usage,
+  'why:endpoint': WhyEndpoint,
+  'why:replica': WhyReplica,
 };

@@ -9,5 +9,6 @@ export * from './models.js';
 export * from './rerank.js';
 export * from './responses.js';
 export * from './routes.js';
+export * from './tensors.js';
 export * from './tokenize.js';
 export * from './usage.js';

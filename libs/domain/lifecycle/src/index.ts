@@ -3,6 +3,7 @@ export * from './fleet-projection.js';
 export * from './fleet-state.js';
 export * from './node.js';
 export * from './refs.js';
+export * from './replica-driver.js';
 export * from './replica-facts.js';
 export * from './replica-phase.js';
 export * from './replica.js';

@@ -20,10 +20,11 @@ import { OperationDesk } from './operations/operation-desk.js';
 import { RelevanceRoutes } from './operations/relevance-routes.js';
 import { ResponseRoutes } from './operations/response-routes.js';
 import { TokenizeRoutes } from './operations/tokenize-routes.js';
+import { TensorRoutes } from './tensor/tensor-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from './tokens.js';
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

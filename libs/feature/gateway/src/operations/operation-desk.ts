@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isTensorEngine } from '@penstock/contract-events';
 import { mayCallModel } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
 import type { UsageDraft } from '@penstock/domain-usage';
@@ -39,6 +40,7 @@ export class OperationDesk {
     const { principal, requestId } = call;
     const endpoint = findEndpointByName(this.views.catalog.state(), model, principal.organisationId);
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(model));
+    if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_operation', message: `The model \`${endpoint.name}\` takes tensors and no text. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
     const operation = await make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000) });
     const trace = new RequestTrace(operation.name, call.request.headers, { 'gen_ai.operation.name': operation.name, 'penstock.request.id': requestId });
     metrics.inFlight.inc();
