@@ -12,3 +12,4 @@ export * from './sequential-ids.js';
 export * from './test-nats.js';
 export type { EventLogUnderTest } from './suites.js';
 export * from './memory-object-store.js';
+export * from './memory-shared-records.js';
