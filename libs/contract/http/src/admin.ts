@@ -84,7 +84,7 @@ export const limitsBody = z.object({
   priority_tier: z.string().nullable(),
 });
 export const limitsList = z.object({ data: z.array(limitsBody) });
-export const limitsQuery = z.object({ subject_id: z.string().max(128).optional() });
+export const limitsQuery = z.object({ subject_id: z.string().max(128).optional(), limit: z.coerce.number().int().min(1).max(10_000).default(1_000) });
 
 export const modelVersionList = z.object({ data: z.array(modelVersionView) });
 export const endpointList = z.object({ data: z.array(endpointView) });

@@ -56,6 +56,7 @@ export interface WorldOptions {
   readonly spoolBytesMax?: number;
   /** Shared by the gateways of a test. */
   readonly answers?: MemorySharedRecords;
+  /** Of another world, whose endpoint, engines and router this gateway shares; it has none of its own then. */
   readonly log?: MemoryEventLog;
   readonly commands?: LocalCommandClient;
 }
@@ -72,7 +73,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const append = async (context: 'registry' | 'fleet', aggregate: string, id: string, event: NewEvent): Promise<void> => {
     await log.append({ ref: { context, aggregate, id }, events: [event], expected: 'any', commandId: randomIds.next('cmd'), source: 'test', nowMs: Date.now(), correlationId: 'c', causationId: 'c' });
   };
-  await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
+  if (options.log === undefined) await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
   for (const [index, engine] of engines.entries()) await placeReplica(append, `rep_${index}`, engine.url, options.slots ?? 4);
   const usage = await FileUsageSpool.open({ folder, log, logger: silentLogger, bytesMax: options.spoolBytesMax });
   const deadLetters: DeadLetterEntry[] = [];

@@ -20,7 +20,7 @@ export class LimitRoutes implements RouteGroup {
     onRoute<unknown, SetBody>('POST /admin/v1/limits', (call) => this.set(call)),
     onRoute<z.output<typeof limitsQuery>>('GET /admin/v1/limits', ({ principal, query }) => Promise.resolve({
       data: [...this.views.access.state().limits.values()].flatMap((subject) => [...subject.values()])
-        .filter((set) => maySee(principal, set.organisationId) && (query.subject_id === undefined || query.subject_id === set.subjectId)).map(limitsBody),
+        .filter((set) => maySee(principal, set.organisationId) && (query.subject_id === undefined || query.subject_id === set.subjectId)).slice(0, query.limit).map(limitsBody),
     })),
   ];
 
