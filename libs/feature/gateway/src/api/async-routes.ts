@@ -4,6 +4,7 @@ import { isId } from '@penstock/kernel';
 import type { GatewayPorts } from '../gateway-ports.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { isDeserted } from '../stored/answer-head.js';
 import { streamAnswer, wholeAnswer } from '../stored/deliver-answer.js';
 import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { StoredAnswer, StoredAnswers } from '../stored/stored-answers.js';
@@ -33,7 +34,7 @@ export class AsyncRoutes implements RouteGroup {
   }
 
   private async describe(answer: StoredAnswer): Promise<AsyncResponseBody> {
-    if (this.answers.isDeserted(answer.head)) return this.exchange.bodyOf(answer.head, 'failed', null);
+    if (isDeserted(answer.head, this.ports.clock.now())) return this.exchange.bodyOf(answer.head, 'failed', null);
     if (answer.head.state === 'running') return this.exchange.bodyOf(answer.head, 'running', null);
     const { head, body } = await wholeAnswer(answer);
     const contentType = head.headers['content-type'] ?? '';

@@ -28,7 +28,7 @@ export type AnswerHead = z.infer<typeof answerHead>;
 /** Stored answers are kept for so long. */
 export const ANSWER_TTL_MS = 24 * 3_600_000;
 /** Nobody works any more on an answer that was not touched for so long. */
-export const ANSWER_STALE_MS = 20_000;
+const ANSWER_STALE_MS = 20_000;
 
 /** Where an organisation's answer is stored. Nothing of what a caller chose stands in it, and no other organisation finds it. */
 export function answerKey(organisationId: string, answerId: string): string {
@@ -42,4 +42,9 @@ export function answerIdOf(organisationId: string, idempotencyKey: string): stri
 
 export function fingerprintOf(method: string, path: string, body: Uint8Array): string {
   return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('hex');
+}
+
+/** Its gateway died or stopped in the middle, and nobody works on it any more. */
+export function isDeserted({ state, touchedAtMs }: AnswerHead, nowMs: number): boolean {
+  return state === 'running' && nowMs - touchedAtMs > ANSWER_STALE_MS;
 }

@@ -1,5 +1,5 @@
-import type { Timers } from '@penstock/kernel';
-import type { AnswerHead } from './answer-head.js';
+import type { Clock, Timers } from '@penstock/kernel';
+import { isDeserted, type AnswerHead } from './answer-head.js';
 import type { AnswerStore } from './answer-store.js';
 import type { RunningAnswer } from './running-answer.js';
 
@@ -33,7 +33,7 @@ export function localSource(answer: RunningAnswer): AnswerSource {
 }
 
 /** An answer in the store, whoever makes it. */
-export function storedSource(store: AnswerStore, key: string, attempt: number, timers: Timers): AnswerSource {
+export function storedSource(store: AnswerStore, key: string, attempt: number, ports: { readonly clock: Clock; readonly timers: Timers }): AnswerSource {
   return {
     async after(known) {
       for (;;) {
@@ -46,7 +46,8 @@ export function storedSource(store: AnswerStore, key: string, attempt: number, t
         if (whole.length < pieces.length) return undefined;
         const isOver = head.state === 'done' && until >= head.pieces;
         if (whole.length > 0 || isOver) return { head, pieces: whole, isOver };
-        await new Promise<void>((resolve) => timers.after(POLL_INTERVAL_MS, resolve));
+        if (isDeserted(head, ports.clock.now())) return undefined;
+        await new Promise<void>((resolve) => ports.timers.after(POLL_INTERVAL_MS, resolve));
       }
     },
   };

@@ -1,7 +1,7 @@
 import type { Principal } from '@penstock/domain-access';
 import type { Clock, Logger, SharedRecords, Timers } from '@penstock/kernel';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_STALE_MS, answerKey, type AnswerHead } from './answer-head.js';
+import { answerKey, isDeserted, type AnswerHead } from './answer-head.js';
 import { localSource, storedSource, type AnswerSource } from './answer-source.js';
 import { AnswerStore, type FoundHead } from './answer-store.js';
 import type { Execution, SelfCall } from './self-call.js';
@@ -53,7 +53,8 @@ export class StoredAnswers {
       if (found !== undefined && found.head.fingerprint !== request.fingerprint) {
         throw new RequestFault({ code: 'idempotency_key_reused', message: 'This Idempotency-Key was used for another request within the last 24 hours. Use a new key for a new request.', param: 'Idempotency-Key' });
       }
-      if (found !== undefined && !this.isDeserted(found.head)) return this.known(key, found.head);
+      // A deserted one is made again under the same request id, so that it is billed once.
+      if (found !== undefined && !isDeserted(found.head, this.parts.clock.now())) return this.known(key, found.head);
       const started = await this.start(key, request, found);
       if (started !== undefined) return started;
     }
@@ -81,13 +82,8 @@ export class StoredAnswers {
 
   private known(key: string, head: AnswerHead): StoredAnswer {
     const running = this.running.get(key);
-    const source = running === undefined ? storedSource(this.store, key, head.attempt, this.parts.timers) : localSource(running);
+    const source = running === undefined ? storedSource(this.store, key, head.attempt, this.parts) : localSource(running);
     return { head: running?.head ?? head, source, isReplay: true };
-  }
-
-  /** Its gateway died or stopped in the middle: the same request is made again, under the same id, so that it is billed once. */
-  isDeserted(head: AnswerHead): boolean {
-    return head.state === 'running' && this.parts.clock.now() - head.touchedAtMs > ANSWER_STALE_MS;
   }
 
   private async start(key: string, request: StoredRequest, deserted: FoundHead | undefined): Promise<StoredAnswer | undefined> {
