@@ -31,7 +31,7 @@ const meteringAdapterConfig = z.object({
 
 /** Answers that clients asked to be stored: for as long as an Idempotency-Key counts, and this much disk of the broker. */
 const ANSWERS_KEPT_MS = 24 * 3_600_000;
-const ANSWER_BYTES_MAX = 512 * 1_024 * 1_024;
+const ANSWER_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** Records that may wait for ClickHouse at once. */
 const USAGE_IN_FLIGHT_MAX = 5_000;
