@@ -38,7 +38,7 @@ export class ChatRoutes implements RouteGroup {
       const draft = draftOf(job);
       const reservation = await limits.reserve(limitedRequest(call, job));
       try {
-        const exchange = new ChatExchange(this.parts, job, draft, reservation.watch(this.ports.usage.open(draft)), new ClientAnswer(call.reply, () => this.ports.clock.now()));
+        const exchange = new ChatExchange(this.parts, job, draft, reservation.watch(this.ports.usage.open(draft, trace.traceparent)), new ClientAnswer(call.reply, () => this.ports.clock.now()));
         await exchange.run();
       } finally {
         reservation.end();
