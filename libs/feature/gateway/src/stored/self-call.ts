@@ -24,7 +24,7 @@ const SHUT_DOWN_MARK = '"code":"shutting_down"';
 const TAIL_PIECES = 8;
 
 /**
- * Carries requests out over loopback, through the same route and the same checks as any other: what is stored is what a client
+ * Carries requests out over loopback, through the same route and the checks that all others pass: what is stored is what a client
  * gets, and the client that asked may leave.
  */
 export class SelfCall {
