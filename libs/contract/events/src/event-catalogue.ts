@@ -19,6 +19,7 @@ import { limitsSetV1 } from './limits-set.v1.js';
 import { modelVersionRegisteredV1 } from './model-version-registered.v1.js';
 import { modelVersionRejectedV1 } from './model-version-rejected.v1.js';
 import { modelVersionSubmittedV1 } from './model-version-submitted.v1.js';
+import { modelVersionTensorsReadV1 } from './model-version-tensors-read.v1.js';
 import { nodeJoinedV1 } from './node-joined.v1.js';
 import { nodeLostV1 } from './node-lost.v1.js';
 import { organisationCreatedV1 } from './organisation-created.v1.js';
@@ -53,6 +54,7 @@ export const eventCatalogue = [
   modelVersionSubmittedV1,
   modelVersionRegisteredV1,
   modelVersionRejectedV1,
+  modelVersionTensorsReadV1,
   endpointDeployedV1,
   endpointRetiredV1,
   nodeJoinedV1,

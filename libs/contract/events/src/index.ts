@@ -22,6 +22,7 @@ export * from './limits-set.v1.js';
 export * from './model-version-registered.v1.js';
 export * from './model-version-rejected.v1.js';
 export * from './model-version-submitted.v1.js';
+export * from './model-version-tensors-read.v1.js';
 export * from './node-joined.v1.js';
 export * from './node-lost.v1.js';
 export * from './organisation-created.v1.js';

@@ -41,6 +41,10 @@ export function toOpenAiError(fault: ApiFault): OpenAiErrorBody {
   return { error: { message: fault.message, type: fault.type ?? type, param: fault.param ?? null, code } };
 }
 
+export function toTensorError(fault: ApiFault): { readonly error: string; readonly code: string } {
+  return { error: fault.message, code: describeError(fault.code).code };
+}
+
 export function toProblem(fault: ApiFault, requestId: string): ProblemBody {
   const { status, code } = describeError(fault.code);
   return { type: 'about:blank', title: code.replaceAll('_', ' '), status, detail: fault.message, code, param: fault.param ?? null, request_id: requestId };

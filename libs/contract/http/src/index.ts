@@ -9,4 +9,5 @@ export * from './open-api.js';
 export * from './route-scope.js';
 export * from './routes.js';
 export * from './stored-answers.js';
+export * from './tensors.js';
 export * from './usage.js';

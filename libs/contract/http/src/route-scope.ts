@@ -11,6 +11,7 @@ const SCOPES: readonly (readonly [prefix: string, read: KeyScope, write: KeyScop
   ['/v1/organization/', 'usage.read', 'usage.read'],
   ['/v1/models', 'models.read', 'models.write'],
   ['/v1/', 'inference', 'inference'],
+  ['/v2', 'models.read', 'inference'],
   ['/admin/v1/organisations', 'tenants.read', 'tenants.write'],
   ['/admin/v1/projects', 'tenants.read', 'tenants.write'],
   ['/admin/v1/keys', 'keys.read', 'keys.write'],

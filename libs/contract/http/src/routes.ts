@@ -5,6 +5,7 @@ import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, f
 import { chatCompletion, chatCompletionRequest } from './chat.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
 import { asyncResponseBody } from './stored-answers.js';
+import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
 import { usagePage, usageQuery } from './usage.js';
 
 /** Who may call a route. `inference` and `admin` are kinds of API key; `either` takes both; `none` is open to everybody. */
@@ -18,10 +19,11 @@ export interface RouteContract {
   readonly access: RouteAccess;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
-  /** `multipart` bodies are described in words; `json` is the default where `body` is set. */
-  readonly bodyKind?: 'json' | 'multipart';
+  /** `multipart` bodies are described in words; `tensor` is JSON, or a JSON head with binary tensors behind it, whatever its content type; `json` is the default where `body` is set. */
+  readonly bodyKind?: 'json' | 'multipart' | 'tensor';
   readonly status: number;
-  readonly response: z.ZodType | 'binary';
+  /** `empty` says everything by its status. */
+  readonly response: z.ZodType | 'binary' | 'empty';
 }
 
 /** Every public route: OpenAPI is generated from it, and tests send each one bad input. */
@@ -43,6 +45,15 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
   { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
   { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },
+  { method: 'GET', path: '/v2', summary: 'Open Inference Protocol: the server and the extensions it knows.', access: 'either', status: 200, response: tensorServer },
+  { method: 'GET', path: '/v2/health/live', summary: 'Open Inference Protocol: the server runs.', access: 'either', status: 200, response: 'empty' },
+  { method: 'GET', path: '/v2/health/ready', summary: 'Open Inference Protocol: the server takes requests.', access: 'either', status: 200, response: 'empty' },
+  { method: 'GET', path: '/v2/models/{model_name}', summary: 'Open Inference Protocol: the tensors a model takes and gives.', access: 'either', status: 200, response: tensorModel },
+  { method: 'GET', path: '/v2/models/{model_name}/ready', summary: 'Open Inference Protocol: a replica of the model answered a real inference and takes requests.', access: 'either', status: 200, response: 'empty' },
+  { method: 'POST', path: '/v2/models/{model_name}/infer', summary: 'Open Inference Protocol: one inference, with tensors in JSON or binary.', access: 'inference', body: inferRequest, bodyKind: 'tensor', status: 200, response: inferResponse },
+  { method: 'GET', path: '/v2/models/{model_name}/versions/{model_version}', summary: 'Open Inference Protocol: one version of a model.', access: 'either', status: 200, response: tensorModel },
+  { method: 'GET', path: '/v2/models/{model_name}/versions/{model_version}/ready', summary: 'Open Inference Protocol: whether a version is ready.', access: 'either', status: 200, response: 'empty' },
+  { method: 'POST', path: '/v2/models/{model_name}/versions/{model_version}/infer', summary: 'Open Inference Protocol: one inference on a version.', access: 'inference', body: inferRequest, bodyKind: 'tensor', status: 200, response: inferResponse },
   { method: 'POST', path: '/admin/v1/organisations', summary: 'Create an organisation with a default project.', access: 'admin', body: admin.createOrganisationRequest, status: 201, response: admin.organisationBody },
   { method: 'GET', path: '/admin/v1/organisations', summary: 'Organisations.', access: 'admin', status: 200, response: admin.organisationList },
   { method: 'POST', path: '/admin/v1/projects', summary: 'Create a project.', access: 'admin', body: admin.createProjectRequest, status: 201, response: admin.projectBody },

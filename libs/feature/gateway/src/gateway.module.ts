@@ -21,6 +21,7 @@ import type { GatewayViews } from './gateway-views.js';
 import { OpenStreams } from './http/open-streams.js';
 import type { StoredAnswers } from './stored/stored-answers.js';
 import type { StoredExchange } from './stored/stored-exchange.js';
+import { TensorRoutes } from './tensor/tensor-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
 
 /** What the gateway makes for its routes besides what every request works with. */
@@ -31,7 +32,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

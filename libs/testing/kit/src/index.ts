@@ -8,6 +8,7 @@ export * from './manual-timers.js';
 export * from './memory-event-log.js';
 export * from './memory-signals.js';
 export * from './memory-snapshot-store.js';
+export * from './onnx-models.js';
 export * from './sequential-ids.js';
 export * from './test-nats.js';
 export type { EventLogUnderTest } from './suites.js';

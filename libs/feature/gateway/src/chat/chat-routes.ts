@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isTensorEngine } from '@penstock/contract-events';
 import type { ApiFault } from '@penstock/contract-http';
 import { mayCallModel } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
@@ -60,6 +61,7 @@ export class ChatRoutes implements RouteGroup {
     const { principal, requestId, batchId } = call;
     const endpoint = findEndpointByName(this.views.catalog.state(), checked.request.model, principal.organisationId);
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(checked.request.model));
+    if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_value', message: `The model \`${endpoint.name}\` takes tensors and no messages. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
     const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
     const fault = contextFault(checked.request, contextTokens);
     if (fault !== undefined) throw new RequestFault(fault);

@@ -54,15 +54,24 @@ export async function registerRoutes(instance: FastifyInstance, groups: readonly
     scope.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json\b/, { parseAs: 'buffer', bodyLimit: parts.config.REQUEST_BYTES_MAX }, (_request, body, done) => done(null, body));
     await scope.register(multipart, { limits: { fileSize: parts.config.UPLOAD_BYTES_MAX, files: 1, fields: FORM_FIELDS_MAX, fieldSize: FORM_FIELD_BYTES_MAX, parts: FORM_FIELDS_MAX + 1 } });
     scope.addHook('onResponse', async (request, reply) => countAnswer(request, reply, parts));
-    for (const contract of routes) {
-      const name = `${contract.method} ${contract.path}`;
-      const handler = handlers.get(name);
-      assert(handler !== undefined, `route ${name} has a handler`);
-      handlers.delete(name);
-      for (const url of pathsOf(contract)) addRoute(scope, url, contract, handler, parts);
-    }
+    await scope.register(async (tensors) => {
+      // Tensors come with whatever content type, or none: the protocol tells them apart by a header of its own.
+      tensors.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: parts.config.REQUEST_BYTES_MAX }, (_request, body, done) => done(null, body));
+      addRoutes(tensors, routes.filter(({ bodyKind }) => bodyKind === 'tensor'), handlers, parts);
+    });
+    addRoutes(scope, routes.filter(({ bodyKind }) => bodyKind !== 'tensor'), handlers, parts);
   });
   assert(handlers.size === 0, `no contract for ${[...handlers.keys()].join(', ')}`);
+}
+
+function addRoutes(scope: FastifyInstance, contracts: readonly RouteContract[], handlers: Map<string, RouteHandler>, parts: RouteParts): void {
+  for (const contract of contracts) {
+    const name = `${contract.method} ${contract.path}`;
+    const handler = handlers.get(name);
+    assert(handler !== undefined, `route ${name} has a handler`);
+    handlers.delete(name);
+    for (const url of pathsOf(contract)) addRoute(scope, url, contract, handler, parts);
+  }
 }
 
 function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, handler: RouteHandler, parts: RouteParts): void {
@@ -86,7 +95,7 @@ async function answer(request: FastifyRequest, reply: FastifyReply, contract: Ro
   const { caller } = request;
   assert(caller !== undefined, 'the caller was identified before the body was read');
   const takesForm = contract.bodyKind === 'multipart';
-  if (takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
+  if (contract.bodyKind !== 'tensor' && takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
     throw new RequestFault({ code: 'unsupported_media_type', message: `Unsupported content type. Send the body as '${takesForm ? 'multipart/form-data' : 'application/json'}'.` });
   }
   if (stored.takes(request, contract, caller)) {
@@ -105,7 +114,7 @@ function countAnswer(request: FastifyRequest, reply: FastifyReply, parts: RouteP
   const contract = request.routeOptions.config.contract;
   const route = contract?.path ?? 'unknown';
   parts.metrics.requests.inc({ route, status: String(reply.statusCode) });
-  // A chat request writes its own line, with what it used.
-  if (route === '/v1/chat/completions' && reply.statusCode === 200) return;
+  // A chat request and an inference write their own line, with what they used.
+  if ((route === '/v1/chat/completions' || contract?.bodyKind === 'tensor') && reply.statusCode === 200) return;
   parts.logger.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime), organisationId: request.caller?.principal.organisationId }, 'request');
 }

@@ -112,5 +112,5 @@ function tokensOf({ bodyBytes, completionTokensMax, contextTokens, choices }: To
   if (asked > limit) throw new RequestFault(tooLargeFault(set, limit, asked));
   const most = contextTokens * choices;
   const upper = completionTokensMax === null ? most : Math.min(most, Math.ceil(bodyBytes / BYTES_PER_TOKEN_MIN) + completionTokensMax);
-  return Math.min(limit, Math.max(1, upper));
+  return Math.min(limit, upper);
 }

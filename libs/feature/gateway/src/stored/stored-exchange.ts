@@ -19,7 +19,7 @@ export class StoredExchange {
 
   /** Whether the request is for here and not for the route's handler. */
   takes(request: FastifyRequest, contract: RouteContract, caller: Caller): boolean {
-    if (contract.method !== 'POST' || caller.batchId !== null || scopeOf(contract) !== 'inference') return false;
+    if (contract.method !== 'POST' || (contract.bodyKind ?? 'json') !== 'json' || caller.batchId !== null || scopeOf(contract) !== 'inference') return false;
     return request.headers['idempotency-key'] !== undefined || prefersAsync(request);
   }
 
