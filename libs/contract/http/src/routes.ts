@@ -9,6 +9,7 @@ import { deployRequest, deployResponse, modelList, modelObject } from './models.
 import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
 import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
 import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
+import { asyncResponseBody } from './stored-answers.js';
 import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
 import { usagePage, usageQuery } from './usage.js';
 
@@ -60,7 +61,10 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/batches', summary: 'Batch jobs of the organisation.', access: 'inference', query: batchListQuery, status: 200, response: batchList },
   { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
+  { method: 'GET', path: '/v1/async/{async_id}', summary: 'A request that was sent with `Prefer: respond-async`: its state, and its answer once it is there; as `text/event-stream` the answer as it comes.', access: 'inference', status: 200, response: asyncResponseBody },
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
+  { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
+  { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },
   { method: 'GET', path: '/v2', summary: 'Open Inference Protocol: the server and the extensions it knows.', access: 'either', status: 200, response: tensorServer },
   { method: 'GET', path: '/v2/health/live', summary: 'Open Inference Protocol: the server runs.', access: 'either', status: 200, response: 'empty' },
   { method: 'GET', path: '/v2/health/ready', summary: 'Open Inference Protocol: the server takes requests.', access: 'either', status: 200, response: 'empty' },
@@ -77,6 +81,12 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/admin/v1/keys', summary: 'Create an API key; it is shown this once.', access: 'admin', body: admin.createKeyRequest, status: 201, response: admin.createdKeyBody },
   { method: 'GET', path: '/admin/v1/keys', summary: 'API keys, redacted.', access: 'admin', status: 200, response: admin.keyList },
   { method: 'DELETE', path: '/admin/v1/keys/{key_id}', summary: 'Revoke an API key.', access: 'admin', status: 200, response: admin.keyBody },
+  { method: 'POST', path: '/admin/v1/keys/{key_id}/rotate', summary: 'Create a key in place of another, which works a while longer; the new one is shown this once.', access: 'admin', body: admin.rotateKeyRequest, status: 201, response: admin.createdKeyBody },
+  { method: 'POST', path: '/admin/v1/service-accounts', summary: 'Create a service account.', access: 'admin', body: admin.createServiceAccountRequest, status: 201, response: admin.serviceAccountBody },
+  { method: 'GET', path: '/admin/v1/service-accounts', summary: 'Service accounts.', access: 'admin', status: 200, response: admin.serviceAccountList },
+  { method: 'DELETE', path: '/admin/v1/service-accounts/{service_account_id}', summary: 'Disable a service account and every key of it.', access: 'admin', status: 200, response: admin.serviceAccountBody },
+  { method: 'POST', path: '/admin/v1/limits', summary: 'Set the limits of an organisation, a project or a key, for all models or for one.', access: 'admin', body: admin.setLimitsRequest, status: 200, response: admin.limitsBody },
+  { method: 'GET', path: '/admin/v1/limits', summary: 'Limits that are set.', access: 'admin', query: admin.limitsQuery, status: 200, response: admin.limitsList },
   { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },

@@ -48,6 +48,9 @@ export interface EngineCompletionOptions {
   readonly prompt: CompletionPrompt;
 }
 
+/** As OpenAI's API has it; an engine of another mind would go on to the end of its context. */
+export const COMPLETION_TOKENS_DEFAULT = 16;
+
 /** Fields of a completion that a dialect strips elsewhere, since a chat has no use for them. */
 const OWN_FIELDS: ReadonlySet<string> = new Set(['prompt', 'echo']);
 
@@ -60,6 +63,7 @@ export function toEngineCompletion(document: JsonDocument, request: CompletionRe
       model: servedModel,
       stream,
       ...(isOnly ? {} : { prompt }),
+      ...(typeof request.max_tokens === 'number' ? {} : { max_tokens: COMPLETION_TOKENS_DEFAULT }),
       ...dialect.fieldsToSet({ stream, cacheSalt }),
       ...(typeof request.logprobs === 'number' ? dialect.completionLogprobs(request.logprobs) : {}),
     },

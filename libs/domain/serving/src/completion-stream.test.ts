@@ -52,7 +52,7 @@ describe('what an engine is asked', () => {
   test('keeps the bytes of the client, with the model and the prompt changed', () => {
     const { document, request } = documentOf('{"model":"public","prompt":["a","b"],"seed":9007199254740993,"top_k":1.0,"user":"u","suffix":null,"best_of":1,"n_predict":9,"echo":null}');
     const [, second] = promptsOf(request);
-    expect(toEngineCompletion(document, request, { servedModel: 'inner', dialect: llama, stream: false, cacheSalt: 's', prompt: second ?? '' })).toBe('{"model":"inner","prompt":"b","seed":9007199254740993,"top_k":1.0,"stream":false}');
+    expect(toEngineCompletion(document, request, { servedModel: 'inner', dialect: llama, stream: false, cacheSalt: 's', prompt: second ?? '' })).toBe('{"model":"inner","prompt":"b","seed":9007199254740993,"top_k":1.0,"stream":false,"max_tokens":16}');
     const vllm = toEngineCompletion(document, request, { servedModel: 'inner', dialect: dialectOf('vllm'), stream: true, cacheSalt: 's', prompt: second ?? '' });
     expect(JSON.parse(vllm)).toMatchObject({ stream: true, cache_salt: 's', stream_options: { include_usage: true } });
     expect(vllm).not.toMatch(/null|best_of|user/);

@@ -1,9 +1,10 @@
 import multipart from '@fastify/multipart';
-import { routes, type RouteContract } from '@penstock/contract-http';
+import { routes, scopeOf, type RouteContract } from '@penstock/contract-http';
 import { assert, type Logger } from '@penstock/kernel';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { Caller, CallerCheck } from './caller.js';
 import { decodeBody } from './decode-body.js';
 import { pathsOf } from './path-table.js';
@@ -28,6 +29,7 @@ export interface RouteParts {
   readonly metrics: GatewayMetrics;
   readonly logger: Logger;
   readonly isDraining: () => boolean;
+  readonly stored: StoredExchange;
 }
 
 /** Routes that the shell adds for orchestrators. */
@@ -74,6 +76,7 @@ function addRoutes(scope: FastifyInstance, contracts: readonly RouteContract[], 
 }
 
 function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, handler: RouteHandler, parts: RouteParts): void {
+  const keyScope = scopeOf(contract);
   scope.route({
     method: contract.method,
     url,
@@ -81,7 +84,7 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     bodyLimit: contract.bodyKind === 'multipart' ? parts.config.UPLOAD_BYTES_MAX + 1_024 * 1_024 : parts.config.REQUEST_BYTES_MAX,
     onRequest: async (request) => {
       if (parts.isDraining()) throw new RequestFault({ code: 'shutting_down', message: 'This gateway is stopping. Send the request again; another one will answer.', retryAfterMs: 500 });
-      request.caller = parts.callers.identify(request.headers, contract.access);
+      request.caller = parts.callers.identify(request.headers, contract.access, keyScope);
     },
     preParsing: (request, _reply, payload, done) => {
       try {
@@ -90,16 +93,20 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
         done(error as Error);
       }
     },
-    handler: (request, reply) => answer(request, reply, contract, handler),
+    handler: (request, reply) => answer(request, reply, contract, handler, parts.stored),
   });
 }
 
-async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler): Promise<unknown> {
+async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler, stored: StoredExchange): Promise<unknown> {
   const { caller } = request;
   assert(caller !== undefined, 'the caller was identified before the body was read');
   const takesForm = contract.bodyKind === 'multipart';
   if (contract.bodyKind !== 'tensor' && takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
     throw new RequestFault({ code: 'unsupported_media_type', message: `Unsupported content type. Send the body as '${takesForm ? 'multipart/form-data' : 'application/json'}'.` });
+  }
+  if (stored.takes(request, contract, caller)) {
+    await stored.answer(request, reply, caller);
+    return reply;
   }
   const body = contract.body === undefined || handler.readsBody ? undefined : parseWith(contract.body, readDocument(request.body).value);
   const query = contract.query === undefined ? undefined : parseWith(contract.query, plainQuery(request.query));

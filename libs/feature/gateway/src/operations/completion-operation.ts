@@ -1,6 +1,6 @@
 import type { ApiFault, CompletionRequest } from '@penstock/contract-http';
 import {
-  completionAnswer, CompletionJoiner, CompletionStream, completionUsageChunk, echoOf, estimatePromptTokens, noUsage, promptsOf, readCompletion, sseFrame, SSE_DONE, sumUsage, toEngineCompletion, withContextParam,
+  completionAnswer, COMPLETION_TOKENS_DEFAULT, CompletionJoiner, CompletionStream, completionUsageChunk, echoOf, estimatePromptTokens, noUsage, promptsOf, readCompletion, sseFrame, SSE_DONE, sumUsage, toEngineCompletion, withContextParam,
   type AnswerIdentity, type CompletionPrompt, type CompletionStreamOptions, type EngineFault, type FinishedChoice, type JsonDocument, type RunningUsage,
 } from '@penstock/domain-serving';
 import type { EngineSession, StreamReader } from './engine-session.js';
@@ -26,11 +26,14 @@ export class CompletionOperation implements Operation {
   readonly isStreamed: boolean;
   readonly terminator = SSE_DONE;
   readonly promptTokensEstimate: number;
+  readonly asked: Operation['asked'];
   private readonly identity: AnswerIdentity;
 
   constructor(private readonly document: JsonDocument, private readonly request: CompletionRequest, { endpoint, requestId, created }: OperationContext) {
     this.isStreamed = request.stream === true;
     this.promptTokensEstimate = estimatePromptTokens(document.text.length);
+    const choices = promptsOf(request).length * (request.n ?? 1);
+    this.asked = { completionTokensMax: (request.max_tokens ?? COMPLETION_TOKENS_DEFAULT) * choices, choices };
     this.identity = { id: `cmpl-${requestId.replace(/^req_/, '')}`, created, model: endpoint.name };
   }
 

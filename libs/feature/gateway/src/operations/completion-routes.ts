@@ -19,7 +19,7 @@ export class CompletionRoutes implements RouteGroup {
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
     const { request } = checked;
     return this.desk.serve(call, request.model, (context) => {
-      const fault = contextFault({ max_tokens: request.max_tokens }, context.endpoint.serving.contextTokens);
+      const fault = contextFault({ max_tokens: request.max_tokens }, context.contextTokens);
       if (fault !== undefined) throw new RequestFault(fault);
       return new CompletionOperation(document, request, context);
     });

@@ -22,7 +22,7 @@ export class EmbeddingRoutes implements RouteGroup {
     if (!parsed.success) throw new RequestFault(faultOfIssues(parsed.error.issues, document.value));
     const request = parsed.data;
     return this.desk.serve(call, request.model, (context) => new WholeOperation({
-      name: 'embeddings', metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), perform: (session) => embed(session, document, request, context),
+      name: 'embeddings', metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
     }));
   }
 }

@@ -11,6 +11,7 @@ import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWERED, type RouteCall } from '../http/route-call.js';
+import { limitedCall, noTokens } from '../limits/limited-call.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
 import { OperationExchange, type OperationJob } from './operation-exchange.js';
 import type { Operation } from './operation.js';
@@ -21,6 +22,8 @@ export interface OperationContext {
   readonly requestId: string;
   /** Unix seconds. */
   readonly created: number;
+  /** What the caller may fill of the model's context, in tokens. */
+  readonly contextTokens: number;
 }
 
 /** Where every operation begins: the model that it names, room in this gateway, a trace, and a line in the outbox of usage. */
@@ -34,21 +37,29 @@ export class OperationDesk {
 
   /** Carries out what `make` gives for the endpoint that `model` names. Throws a {@link RequestFault} while nothing was sent. */
   async serve(call: RouteCall, model: string, make: (context: OperationContext) => Operation | Promise<Operation>): Promise<typeof ANSWERED> {
-    const { watch, metrics, config, clock } = this.parts;
+    const { watch, metrics, config, clock, limits } = this.parts;
     if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
     const startedAtMs = clock.now();
     const { principal, requestId } = call;
     const endpoint = findEndpointByName(this.views.catalog.state(), model, principal.organisationId);
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(model));
     if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_operation', message: `The model \`${endpoint.name}\` takes tensors and no text. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
-    const operation = await make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000) });
+    const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
+    const contextTokens = limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
+    const operation = await make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
     const trace = new RequestTrace(operation.name, call.request.headers, { 'gen_ai.operation.name': operation.name, 'penstock.request.id': requestId });
     metrics.inFlight.inc();
     try {
-      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`) };
+      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.cacheSalt(principal.organisationId) };
       const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
-      const ledger = draft === undefined ? undefined : { draft, usage: this.ports.usage.open(draft, trace.traceparent) };
-      await new OperationExchange(this.parts, job, operation, ledger, new ClientAnswer(call.reply, () => clock.now())).run();
+      const estimate = operation.metered === null ? noTokens : { bodyBytes, contextTokens: endpoint.serving.contextTokens, ...operation.asked };
+      const reservation = await limits.reserve(limitedCall(call, endpoint.name, estimate));
+      try {
+        const ledger = draft === undefined ? undefined : { draft, usage: reservation.watch(this.ports.usage.open(draft, trace.traceparent)) };
+        await new OperationExchange(this.parts, job, operation, ledger, new ClientAnswer(call.reply, () => clock.now())).run();
+      } finally {
+        reservation.end();
+      }
       trace.end();
       return ANSWERED;
     } catch (error) {

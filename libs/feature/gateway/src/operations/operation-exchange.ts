@@ -74,7 +74,7 @@ export class OperationExchange implements WatchedExchange {
     if (!this.operation.isStreamed || this.firstByteAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
     if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
     this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat();
+    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
   }
 
   shutDown(): void {

@@ -19,6 +19,8 @@ export interface Operation {
   readonly isStreamed: boolean;
   /** A cheap bound for admission. */
   readonly promptTokensEstimate: number;
+  /** What the limits of the caller are asked for: tokens of all answers together (null when nothing was said), and answers or inputs. */
+  readonly asked: { readonly completionTokensMax: number | null; readonly choices: number };
   /** Works on the request at one replica. Called again for another replica only while nothing was delivered. */
   perform(session: EngineSession): Promise<OperationOutcome>;
   /** The end of a stream that broke off after it began. */

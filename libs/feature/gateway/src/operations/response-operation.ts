@@ -1,5 +1,5 @@
-import type { ApiFault, ResponseRequest } from '@penstock/contract-http';
-import { estimatePromptTokens, ResponseStream, sseEvent, toEngineRequest, withContextParam, type ChatRequestFields, type JsonDocument, type ResponseBody, type ResponseStep } from '@penstock/domain-serving';
+import type { ApiFault, ChatCompletionRequest, ResponseRequest } from '@penstock/contract-http';
+import { estimatePromptTokens, ResponseStream, sseEvent, toEngineRequest, withContextParam, type JsonDocument, type ResponseBody, type ResponseStep } from '@penstock/domain-serving';
 import type { EngineSession, StreamReader } from './engine-session.js';
 import type { OperationContext } from './operation-desk.js';
 import type { Operation, OperationOutcome } from './operation.js';
@@ -8,7 +8,7 @@ export interface ResponseJob {
   readonly request: ResponseRequest;
   /** The same question as a chat. */
   readonly document: JsonDocument;
-  readonly chat: ChatRequestFields;
+  readonly chat: ChatCompletionRequest;
   readonly now: () => number;
   /** Keeps a response that is to be stored; says whether that worked. */
   readonly store: ((response: ResponseBody) => Promise<boolean>) | undefined;
@@ -22,10 +22,12 @@ export class ResponseOperation implements Operation {
   /** These streams end with their last event. */
   readonly terminator = '';
   readonly promptTokensEstimate: number;
+  readonly asked: Operation['asked'];
   private stream: ResponseStream | undefined;
 
   constructor(private readonly job: ResponseJob, private readonly context: OperationContext) {
     this.isStreamed = job.request.stream === true;
+    this.asked = { completionTokensMax: job.request.max_output_tokens ?? null, choices: 1 };
     this.promptTokensEstimate = estimatePromptTokens(job.document.text.length);
   }
 

@@ -2,6 +2,7 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import type { ResponseInputItem, ResponseRequest } from '@penstock/contract-http';
 import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, readJson, toChatBody, type ResponseBody } from '@penstock/domain-serving';
 import { isId } from '@penstock/kernel';
+import { withinContext } from '../chat/limited-request.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
@@ -45,9 +46,10 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     const earlier = await this.earlierItems(call, request);
     const job = this.translate(call, request, earlier);
     return this.desk.serve(call, request.model, (context) => {
-      const fault = contextFault(job.chat, context.endpoint.serving.contextTokens);
+      const fault = contextFault(job.chat, context.contextTokens);
       if (fault !== undefined) throw new RequestFault({ ...fault, message: fault.message.replaceAll('max_completion_tokens', 'max_output_tokens'), param: 'max_output_tokens' });
-      return new ResponseOperation(job, context);
+      const chat = withinContext(job.chat, context.contextTokens, context.endpoint.serving.contextTokens, job.document.text.length);
+      return new ResponseOperation({ ...job, chat }, context);
     });
   }
 

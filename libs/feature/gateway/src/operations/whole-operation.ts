@@ -8,6 +8,8 @@ export interface WholeOperationOptions {
   readonly name: string;
   readonly metered: UsageDraft['operation'] | null;
   readonly promptTokensEstimate: number;
+  /** Texts that are read. */
+  readonly inputs: number;
   readonly perform: (session: EngineSession) => Promise<OperationOutcome>;
 }
 
@@ -18,12 +20,14 @@ export class WholeOperation implements Operation {
   readonly name: string;
   readonly metered: UsageDraft['operation'] | null;
   readonly promptTokensEstimate: number;
+  readonly asked: Operation['asked'];
   readonly perform: (session: EngineSession) => Promise<OperationOutcome>;
 
-  constructor({ name, metered, promptTokensEstimate, perform }: WholeOperationOptions) {
+  constructor({ name, metered, promptTokensEstimate, inputs, perform }: WholeOperationOptions) {
     this.name = name;
     this.metered = metered;
     this.promptTokensEstimate = promptTokensEstimate;
+    this.asked = { completionTokensMax: 0, choices: inputs };
     this.perform = perform;
   }
 
