@@ -55,6 +55,21 @@ describe('limits', () => {
     expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0');
   });
 
+  test('hold for every operation, each by the tokens that it may use', async () => {
+    await limit(await ownKeyId(), { tokens_per_minute: 60 });
+    world.engines[0]!.behaviours = [({ response }) => void response.end(JSON.stringify({ data: [{ index: 0, object: 'embedding', embedding: [1] }], usage: { prompt_tokens: 50, total_tokens: 50 } }))];
+    const post = (path: string, body: object) => world.fetch(path, { method: 'POST', key: world.key, body: JSON.stringify({ model: 'public-model', ...body }) });
+    expect((await post('/v1/embeddings', { input: 'x' })).status).toBe(200);
+    // 50 of 60 are used, and a completion may add the 16 it has by default.
+    for (const [path, body] of [['/v1/completions', { prompt: 'x' }], ['/v1/responses', { input: 'x', max_output_tokens: 16 }], ['/v1/rerank', { query: 'x', documents: ['y'.repeat(100)] }]] as const) {
+      const refused = await post(path, body);
+      expect([path, refused.status]).toEqual([path, 429]);
+      expect(await refused.json()).toMatchObject({ error: { code: 'rate_limit_exceeded', type: 'tokens' } });
+    }
+    world.engines[0]!.behaviours = [({ response }) => void response.end(JSON.stringify({ tokens: [1], count: 1 }))];
+    expect((await post('/v1/tokenize', { prompt: 'x' })).status).toBe(200);
+  });
+
   test('on tokens reserve what may be used, and give back what was not', async () => {
     await limit(await ownKeyId(), { tokens_per_minute: 200 });
     // Reserves the prompt's upper bound and 100; uses 5 + 3 by the engine's own count.
