@@ -6,6 +6,7 @@ export * from './diagnose.js';
 export * from './first-model.js';
 export * from './platform.js';
 export * from './run-service.js';
+export * from './second-model.js';
 export * from './service-environments.js';
 export * from './settings.js';
 export * from './standalone.js';
