@@ -7,11 +7,15 @@ export interface Target {
   readonly adminKey?: string | undefined;
   readonly model: string;
   readonly engine: string;
+  /** A model that makes vectors, on the same engine; undefined where there is none. */
+  readonly embeddingModel?: string | undefined;
 }
 
 /** One statement about the platform, checked through one client. It throws when it does not hold. */
 export interface Check {
   readonly name: string;
+  /** What the target has to have; the check is for other targets otherwise. */
+  readonly needs?: 'embeddings';
   run(target: Target): Promise<void>;
 }
 
@@ -26,7 +30,7 @@ export interface CheckResult {
 /** Runs the checks of one client one after the other; a failing one does not stop the rest. */
 export async function runChecks(client: string, checks: readonly Check[], target: Target): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
-  for (const check of checks) {
+  for (const check of checks.filter(({ needs }) => needs === undefined || target.embeddingModel !== undefined)) {
     try {
       await check.run(target);
       results.push({ client, engine: target.engine, check: check.name, ok: true });

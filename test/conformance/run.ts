@@ -1,81 +1,76 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { deployFirstModel, serviceEnvironments, startStandalone, type Standalone } from '@penstock/infra-composition';
-import { defaultCacheDir } from '@penstock/infra-runtimes';
+import { deployFirstModel, deploySecondModel, serviceEnvironments, type Standalone } from '@penstock/infra-composition';
 import OpenAI6 from 'openai';
 import OpenAI7 from 'openai7';
 import { repositoryRoot } from '../contracts/files.js';
-import type { Run } from '../harness.js';
-import { until } from '../platform/eventually.js';
+import type { Report, Run } from '../harness.js';
 import { runChecks, type CheckResult, type Target } from './check.js';
+import { agentsChecks } from './agents-checks.js';
+import { langChainChecks } from './langchain-checks.js';
+import { createKey, deployModel } from './deploy-model.js';
+import { installNodeClients } from './node-clients.js';
 import { openAiNodeChecks, type OpenAiPackage } from './openai-node-checks.js';
+import { pipInstall, pythonTools } from './python-tools.js';
+import { surfaceChecks } from './surface-checks.js';
+import { vercelAiChecks } from './vercel-ai-checks.js';
+import { withPlatform } from './with-platform.js';
 
 const execute = promisify(execFile);
 const PYTHON_PACKAGE = 'openai==3.57.0';
-const INSTALL_TIMEOUT_MS = 300_000;
 const CHECKS_TIMEOUT_MS = 300_000;
-const READY_WAIT_MS = 60_000;
 const OUTPUT_BYTES_MAX = 16 * 1_024 * 1_024;
-/** Other users must be able to walk through a folder of root's, since PostgreSQL runs as one of them. */
-const WALKABLE = 0o711;
 
 /** The official clients against the whole platform, on a real engine and on the simulated one. */
-export const run: Run = async ({ say }) => {
-  const folder = await mkdtemp(join(tmpdir(), 'penstock-conformance-'));
-  await chmod(folder, WALKABLE);
-  const platform = await startStandalone({ dataDir: join(folder, 'data'), port: 0, onStep: (name, ms) => say(`${name}: ${Math.round(ms)} ms`) });
-  try {
-    const targets = await deployTargets(platform);
-    const python = await installPythonClient(say);
-    const results: CheckResult[] = [];
-    for (const target of targets) {
-      say(`checking ${target.model} on ${target.engine}`);
-      results.push(...(await runChecks('openai (npm) 6', openAiNodeChecks({ OpenAI: OpenAI6 }), target)));
-      // Both majors have what the checks use; their types differ in parts that they do not.
-      results.push(...(await runChecks('openai (npm) 7', openAiNodeChecks({ OpenAI: OpenAI7 as unknown as OpenAiPackage['OpenAI'] }), target)));
-      results.push(...(await runPythonChecks(python, target)));
-    }
-    for (const result of results.filter((candidate) => !candidate.ok)) say(`FAILED ${result.client} on ${result.engine}: ${result.check}: ${result.detail ?? ''}`);
-    const failed = results.filter((result) => !result.ok).length;
-    const clients = [...new Set(results.map((result) => result.client))];
-    const engines = [...new Set(results.map((result) => result.engine))];
-    return { figures: { passed: results.length - failed, failed, clients, engines }, pass: failed === 0 && results.length > 0, detail: { checks: results } };
-  } finally {
-    await platform.close();
-    await rm(folder, { recursive: true, force: true });
-  }
-};
+export const run: Run = ({ say }) => withPlatform(say, async (platform) => checkTargets(await deployTargets(platform), say));
 
-/** The default model in llama.cpp, and a simulated one. */
-export async function deployTargets(platform: Standalone): Promise<readonly Target[]> {
-  const headers = { authorization: `Bearer ${platform.adminKey}`, 'content-type': 'application/json' };
-  const key = (await (await fetch(`${platform.url}/admin/v1/keys`, { method: 'POST', headers, body: JSON.stringify({ name: 'conformance' }) })).json()) as { key: string };
-  const model = await deployFirstModel({ environment: serviceEnvironments(platform.settings).registry, randomModelPath: platform.instance.path('models', 'random.gguf') });
-  const simulated = 'sim-chat';
-  const deployed = await fetch(`${platform.url}/v1/models/deploy`, { method: 'POST', headers, body: JSON.stringify({ model_name: simulated, model_artifact: 'sim://', framework: 'engine-sim', serving: { slots_per_replica: 8, context_tokens: 4_096 } }) });
-  if (!deployed.ok) throw new Error(`deploying the simulated model: HTTP ${deployed.status}: ${await deployed.text()}`);
-  await until('the simulated model is ready', READY_WAIT_MS, async () => {
-    const fleet = (await (await fetch(`${platform.url}/admin/v1/fleet`, { headers })).json()) as { replicas: { engine: string | null; phase: string }[] };
-    return fleet.replicas.some((replica) => replica.engine === 'engine-sim' && replica.phase === 'ready') ? true : undefined;
-  });
-  const shared = { baseUrl: `${platform.url}/v1`, apiKey: key.key };
-  return [{ ...shared, model: model.name, engine: 'llama.cpp' }, { ...shared, model: simulated, engine: 'engine-sim' }];
+/** Every client against every target. */
+export async function checkTargets(targets: readonly Target[], say: (text: string) => void): Promise<Report> {
+  const python = await installPythonClient(say);
+  const load = await installNodeClients(say);
+  // Both majors have what the checks use; their types differ in parts that they do not.
+  const openAi7 = { OpenAI: OpenAI7 as unknown as OpenAiPackage['OpenAI'] };
+  const suites = [
+    ['openai (npm) 6', openAiNodeChecks({ OpenAI: OpenAI6 })],
+    ['openai (npm) 6, the whole surface', surfaceChecks({ OpenAI: OpenAI6 })],
+    ['openai (npm) 7', openAiNodeChecks(openAi7)],
+    ['openai (npm) 7, the whole surface', surfaceChecks(openAi7)],
+    ['Vercel AI SDK 7', await vercelAiChecks(load)],
+    ['LangChain JS 1', await langChainChecks(load)],
+    ['OpenAI Agents JS', await agentsChecks(load)],
+  ] as const;
+  const results: CheckResult[] = [];
+  for (const target of targets) {
+    say(`checking ${target.model} on ${target.engine}`);
+    for (const [client, checks] of suites) results.push(...(await runChecks(client, checks, target)));
+    results.push(...(await runPythonChecks(python, target)));
+  }
+  return reportOf(results, say);
 }
 
-/** A virtual environment in the machine's cache with the official Python client; made once for each pinned version. */
+/** Failures in words, and the figures. */
+export function reportOf(results: readonly CheckResult[], say: (text: string) => void): Report {
+  for (const result of results.filter((candidate) => !candidate.ok)) say(`FAILED ${result.client} on ${result.engine}: ${result.check}: ${result.detail ?? ''}`);
+  const failed = results.filter((result) => !result.ok).length;
+  const clients = [...new Set(results.map((result) => result.client))];
+  const engines = [...new Set(results.map((result) => result.engine))];
+  return { figures: { passed: results.length - failed, failed, clients, engines }, pass: failed === 0 && results.length > 0, detail: { checks: results } };
+}
+
+/** The default model and the embedding model in llama.cpp, and a simulated one. */
+export async function deployTargets(platform: Standalone): Promise<readonly Target[]> {
+  const model = await deployFirstModel({ environment: serviceEnvironments(platform.settings).registry, randomModelPath: platform.instance.path('models', 'random.gguf') });
+  const embedding = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry });
+  const simulated = 'sim-chat';
+  await deployModel(platform, { model_name: simulated, model_artifact: 'sim://', framework: 'engine-sim', serving: { slots_per_replica: 8, context_tokens: 4_096 } });
+  const shared = { baseUrl: `${platform.url}/v1`, apiKey: await createKey(platform) };
+  return [{ ...shared, model: model.name, engine: 'llama.cpp', embeddingModel: embedding.name }, { ...shared, model: simulated, engine: 'engine-sim' }];
+}
+
+/** A Python with the official client. */
 export async function installPythonClient(say: (text: string) => void): Promise<string> {
-  const folder = join(defaultCacheDir(process.env), 'conformance', PYTHON_PACKAGE.replace('==', '-'));
-  const python = join(folder, 'bin', 'python');
-  if (existsSync(join(folder, 'installed'))) return python;
-  say(`installing ${PYTHON_PACKAGE}, once for this machine`);
-  await mkdir(folder, { recursive: true });
-  await execute('python3', ['-m', 'venv', '--clear', folder], { timeout: INSTALL_TIMEOUT_MS });
-  await execute(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PYTHON_PACKAGE], { timeout: INSTALL_TIMEOUT_MS });
-  await mkdir(join(folder, 'installed'));
+  const { python } = await pythonTools(PYTHON_PACKAGE.replace('==', '-'), say, (tools) => pipInstall(tools, [PYTHON_PACKAGE]));
   return python;
 }
 

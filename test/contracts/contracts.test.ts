@@ -5,7 +5,7 @@ import { asyncApiDocument } from './asyncapi.js';
 import { breakingEventChanges, breakingRouteChanges, breakingSchemaChanges } from './breaking-changes.js';
 import { documents, readDocument, repositoryRoot } from './files.js';
 import { canonicalJson } from './json-schema.js';
-import { openApiDocument } from './openapi.js';
+import { openApiDocument } from '@penstock/contract-http';
 
 const root = repositoryRoot(import.meta.dirname);
 

@@ -4,7 +4,8 @@ import { Doctor } from './commands/doctor.js';
 import { EnginesAttach } from './commands/engines.js';
 import { EventsShow, EventsTail } from './commands/events.js';
 import { Fleet } from './commands/fleet.js';
-import { KeysCreate, KeysList, KeysRevoke } from './commands/keys.js';
+import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js';
+import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
 import { Ps } from './commands/ps.js';
@@ -26,6 +27,9 @@ export const commandTable = {
   'keys:create': KeysCreate,
   'keys:list': KeysList,
   'keys:revoke': KeysRevoke,
+  'keys:rotate': KeysRotate,
+  'limits:set': LimitsSet,
+  'limits:show': LimitsShow,
   models: Models,
   'nats-users': NatsUsers,
   ps: Ps,

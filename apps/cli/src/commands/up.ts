@@ -1,5 +1,5 @@
 import { Command, Flags } from '@oclif/core';
-import { PortTakenError, startProcessTracing, startStandalone, stopSignal, deployFirstModel, serviceEnvironments, type FirstModel, type Standalone } from '@penstock/infra-composition';
+import { PortTakenError, startProcessTracing, startStandalone, stopSignal, deployFirstModel, deploySecondModel, serviceEnvironments, type FirstModel, type Standalone } from '@penstock/infra-composition';
 import { InstanceBusyError, RuntimeUnavailableError, type InstallProgress } from '@penstock/infra-runtimes';
 import { EXIT } from '../api-command.js';
 import { firstKey } from '../client/first-key.js';
@@ -55,7 +55,11 @@ export class Up extends Command {
     progress.steps['total'] = Math.round(totalMs);
     if (flags.smoke) return this.smoke(platform, key, model, progress);
     this.logToStderr(welcome({ url: platform.url, apiKey: key, model: model?.name ?? 'MODEL', standInReason: model?.standInReason, seconds: totalMs / MS_PER_SECOND, logFile: platform.settings.logFile }));
+    const leaving = new AbortController();
+    const second = flags.model ? this.secondModel(platform, leaving.signal) : undefined;
     await progress.stopping;
+    leaving.abort();
+    await second;
     return { url: platform.url, steps: progress.steps };
   }
 
@@ -74,6 +78,16 @@ export class Up extends Command {
     progress.note('pull, load and warm up the model', performance.now() - startedMs);
     if (model.standInReason !== undefined) this.warn(`The default model cannot be had here, so a model with RANDOM WEIGHTS answers (noise, but a real engine). ${model.standInReason}`);
     return model;
+  }
+
+  /** Nobody waits for it: the first model answers meanwhile, and goes on doing so without the second. */
+  private async secondModel(platform: Standalone, signal: AbortSignal): Promise<void> {
+    try {
+      const { name } = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry, signal });
+      this.logToStderr(`embeddings: ${name} is registered; it starts when it is first called.`);
+    } catch (error) {
+      if (!signal.aborted) this.logToStderr(`embeddings: the model cannot be had here. ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
 
   private async smoke(platform: Standalone, apiKey: string, model: FirstModel | undefined, progress: Progress): Promise<unknown> {

@@ -3,7 +3,13 @@ import { z } from 'zod';
 import * as admin from './admin.js';
 import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, fileListQuery } from './batches.js';
 import { chatCompletion, chatCompletionRequest } from './chat.js';
+import { completionRequest, textCompletion } from './completions.js';
+import { embeddingList, embeddingRequest } from './embeddings.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
+import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
+import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
+import { asyncResponseBody } from './stored-answers.js';
 import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
 import { usagePage, usageQuery } from './usage.js';
 
@@ -14,8 +20,12 @@ export interface RouteContract {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** As in OpenAPI: `/v1/models/{model}`. */
   readonly path: string;
+  /** Other paths that lead to the same, for clients that use them. */
+  readonly aliases?: readonly string[];
   readonly summary: string;
   readonly access: RouteAccess;
+  /** The request is worked on by a replica of the model that it names. */
+  readonly callsModel?: true;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   /** `multipart` bodies are described in words; `tensor` is JSON, or a JSON head with binary tensors behind it, whatever its content type; `json` is the default where `body` is set. */
@@ -27,7 +37,18 @@ export interface RouteContract {
 
 /** Every public route: OpenAPI is generated from it, and tests send each one bad input. */
 export const routes: readonly RouteContract[] = [
-  { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', body: chatCompletionRequest, status: 200, response: chatCompletion },
+  { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', callsModel: true, body: chatCompletionRequest, status: 200, response: chatCompletion },
+  { method: 'POST', path: '/v1/completions', summary: 'Go on from a prompt, streamed or not.', access: 'inference', callsModel: true, body: completionRequest, status: 200, response: textCompletion },
+  { method: 'POST', path: '/v1/responses', summary: 'Answer in the form of the Responses API, streamed or not.', access: 'inference', callsModel: true, body: responseRequest, status: 200, response: responseObject },
+  { method: 'GET', path: '/v1/responses/{response_id}', summary: 'A response that was stored.', access: 'inference', status: 200, response: responseObject },
+  { method: 'DELETE', path: '/v1/responses/{response_id}', summary: 'Delete a stored response.', access: 'inference', status: 200, response: responseDeleted },
+  { method: 'GET', path: '/v1/responses/{response_id}/input_items', summary: 'What a stored response was asked.', access: 'inference', status: 200, response: responseItemList },
+  { method: 'POST', path: '/v1/embeddings', summary: 'Vectors of texts or token lists.', access: 'inference', callsModel: true, body: embeddingRequest, status: 200, response: embeddingList },
+  { method: 'POST', path: '/v1/rerank', aliases: ['/v2/rerank'], summary: 'Order documents by how well they answer a query.', access: 'inference', callsModel: true, body: rerankRequest, status: 200, response: rerankAnswer },
+  { method: 'POST', path: '/v1/score', summary: 'How near texts are to each other.', access: 'inference', callsModel: true, body: scoreRequest, status: 200, response: scoreAnswer },
+  { method: 'POST', path: '/v1/classify', summary: 'Classes of texts, by a model that classifies.', access: 'inference', callsModel: true, body: classifyRequest, status: 200, response: classifyAnswer },
+  { method: 'POST', path: '/v1/tokenize', summary: 'Token ids of a prompt or of messages.', access: 'inference', callsModel: true, body: tokenizeRequest, status: 200, response: tokenizeAnswer },
+  { method: 'POST', path: '/v1/detokenize', summary: 'The text of token ids.', access: 'inference', callsModel: true, body: detokenizeRequest, status: 200, response: detokenizeAnswer },
   { method: 'GET', path: '/v1/models', summary: 'Models the key may call.', access: 'either', status: 200, response: modelList },
   { method: 'GET', path: '/v1/models/{model}', summary: 'One model.', access: 'either', status: 200, response: modelObject },
   { method: 'POST', path: '/v1/models/deploy', summary: 'Register a model from an artifact and deploy an endpoint for it.', access: 'admin', body: deployRequest, status: 202, response: deployResponse },
@@ -40,7 +61,10 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/batches', summary: 'Batch jobs of the organisation.', access: 'inference', query: batchListQuery, status: 200, response: batchList },
   { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
+  { method: 'GET', path: '/v1/async/{async_id}', summary: 'A request that was sent with `Prefer: respond-async`: its state, and its answer once it is there; as `text/event-stream` the answer as it comes.', access: 'inference', status: 200, response: asyncResponseBody },
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
+  { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
+  { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },
   { method: 'GET', path: '/v2', summary: 'Open Inference Protocol: the server and the extensions it knows.', access: 'either', status: 200, response: tensorServer },
   { method: 'GET', path: '/v2/health/live', summary: 'Open Inference Protocol: the server runs.', access: 'either', status: 200, response: 'empty' },
   { method: 'GET', path: '/v2/health/ready', summary: 'Open Inference Protocol: the server takes requests.', access: 'either', status: 200, response: 'empty' },
@@ -57,6 +81,12 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/admin/v1/keys', summary: 'Create an API key; it is shown this once.', access: 'admin', body: admin.createKeyRequest, status: 201, response: admin.createdKeyBody },
   { method: 'GET', path: '/admin/v1/keys', summary: 'API keys, redacted.', access: 'admin', status: 200, response: admin.keyList },
   { method: 'DELETE', path: '/admin/v1/keys/{key_id}', summary: 'Revoke an API key.', access: 'admin', status: 200, response: admin.keyBody },
+  { method: 'POST', path: '/admin/v1/keys/{key_id}/rotate', summary: 'Create a key in place of another, which works a while longer; the new one is shown this once.', access: 'admin', body: admin.rotateKeyRequest, status: 201, response: admin.createdKeyBody },
+  { method: 'POST', path: '/admin/v1/service-accounts', summary: 'Create a service account.', access: 'admin', body: admin.createServiceAccountRequest, status: 201, response: admin.serviceAccountBody },
+  { method: 'GET', path: '/admin/v1/service-accounts', summary: 'Service accounts.', access: 'admin', status: 200, response: admin.serviceAccountList },
+  { method: 'DELETE', path: '/admin/v1/service-accounts/{service_account_id}', summary: 'Disable a service account and every key of it.', access: 'admin', status: 200, response: admin.serviceAccountBody },
+  { method: 'POST', path: '/admin/v1/limits', summary: 'Set the limits of an organisation, a project or a key, for all models or for one.', access: 'admin', body: admin.setLimitsRequest, status: 200, response: admin.limitsBody },
+  { method: 'GET', path: '/admin/v1/limits', summary: 'Limits that are set.', access: 'admin', query: admin.limitsQuery, status: 200, response: admin.limitsList },
   { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },

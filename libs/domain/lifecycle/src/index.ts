@@ -1,4 +1,5 @@
 export * from './endpoint-placement.js';
+export * from './estimate-start.js';
 export * from './fleet-projection.js';
 export * from './fleet-state.js';
 export * from './node.js';

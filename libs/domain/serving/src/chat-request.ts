@@ -1,6 +1,6 @@
 import { chatCompletionRequest, type ApiFault, type ChatCompletionRequest } from '@penstock/contract-http';
 import type { EngineDialect } from './engine-dialect.js';
-import { editJson } from './edit-json.js';
+import { editJson, unsetMembers } from './edit-json.js';
 import { faultOfIssues } from './request-fault.js';
 import type { JsonDocument } from './read-json.js';
 
@@ -47,12 +47,15 @@ function streamOptionsFault(request: ChatCompletionRequest): ApiFault | undefine
 }
 
 /** The prompt and the answer share the context; a limit beyond it is a mistake that engines treat differently. */
-export function contextFault(request: ChatCompletionRequest, contextTokens: number): ApiFault | undefined {
+export function contextFault(request: ChatRequestFields, contextTokens: number): ApiFault | undefined {
   const param = request.max_completion_tokens === undefined || request.max_completion_tokens === null ? 'max_tokens' : 'max_completion_tokens';
   const asked = request[param];
   if (asked === undefined || asked === null || asked <= contextTokens) return undefined;
   return { code: 'integer_above_max_value', message: `Invalid '${param}': value above maximum. This model's context is ${contextTokens} tokens, but got ${asked} instead.`, param };
 }
+
+/** What the engine's body depends on beside the client's own bytes. */
+export type ChatRequestFields = Pick<ChatCompletionRequest, 'max_tokens' | 'max_completion_tokens'> & { readonly [field: string]: unknown };
 
 export interface EngineRequestOptions {
   readonly servedModel: string;
@@ -66,7 +69,7 @@ export interface EngineRequestOptions {
  * The body for the engine: the client's own bytes with the model's inner name, the fields that make the engine report
  * usage, and without the fields that steer an engine.
  */
-export function toEngineRequest(document: JsonDocument, request: ChatCompletionRequest, options: EngineRequestOptions): string {
+export function toEngineRequest(document: JsonDocument, request: ChatRequestFields, options: EngineRequestOptions): string {
   const { dialect, stream, servedModel, cacheSalt } = options;
   const limit = request.max_completion_tokens ?? undefined;
   return editJson(document.text, document.members, {
@@ -77,7 +80,7 @@ export function toEngineRequest(document: JsonDocument, request: ChatCompletionR
       // Engines know the older name; both say the same.
       ...(limit === undefined ? {} : { max_tokens: limit }),
     },
-    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key']),
+    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key', ...unsetMembers(request)]),
   });
 }
 

@@ -28,3 +28,8 @@ export function editJson(text: string, members: readonly JsonMember[], edit: Jso
   for (const [key, value] of Object.entries(edit.set)) if (!written.has(key)) parts.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
   return `{${parts.join(',')}}`;
 }
+
+/** Members that say nothing: null means "not set" to OpenAI's API and is an error to some engines, as is an empty list of tools. */
+export function unsetMembers(value: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.keys(value).filter((key) => value[key] === null || (key === 'tools' && Array.isArray(value[key]) && value[key].length === 0));
+}

@@ -21,6 +21,8 @@ export const llamaCppDialect: EngineDialect = {
   readUsage,
   // With several choices an unstreamed answer reports the tokens of one of them.
   reportsUsageUnstreamed: (choices) => choices <= 1,
+  echoesPrompts: false,
+  completionLogprobs: (count) => ({ logprobs: count, n_probs: Math.max(1, count) }),
   readFault,
   keepAliveMs: KEEP_ALIVE_MS,
   requestsPerConnectionMax: REQUESTS_PER_CONNECTION_MAX,
@@ -35,7 +37,9 @@ function readUsage(body: unknown): UsageReading | undefined {
   if (usage !== undefined) {
     const choices = (body as { choices?: unknown }).choices;
     const isUsageChunk = Array.isArray(choices) && choices.length === 0;
-    return { ...usage, scope: isUsageChunk ? 'finished-choice' : 'request', choice: 0 };
+    // A completion reports the tokens of a choice with its last chunk.
+    const own = (body as { object?: unknown }).object === 'text_completion' ? onlyChoiceOf(body) : undefined;
+    return own === undefined ? { ...usage, scope: isUsageChunk ? 'finished-choice' : 'request', choice: 0 } : { ...usage, scope: 'choice', choice: own };
   }
   const timings = recordAt(body, 'timings');
   const [fresh, cached, produced] = [countAt(timings, 'prompt_n'), countAt(timings, 'cache_n') ?? 0, countAt(timings, 'predicted_n')];
@@ -44,6 +48,12 @@ function readUsage(body: unknown): UsageReading | undefined {
   return { scope: 'choice', choice, promptTokens: fresh + cached, cachedTokens: cached, completionTokens: produced, reasoningTokens: null };
 }
 
+/** Longer than one pass of the engine: it says 500 to what is the caller's to shorten. */
+const TOO_LARGE_PATTERN = /input \((\d+) tokens\) is too large to process/;
+/** What an embedding model says to a chat and a chat model to an embedding, the start options that would help included. */
+const LACKS_PATTERN = /does not support (?:logits computation|embeddings|reranking|completions|chat)/i;
+const lacksFault: EngineFault = { code: 'unsupported_operation', message: 'This model does not do what was asked of it. Choose a model that does.', param: 'model', retryElsewhere: false };
+
 function readFault(status: number, body: unknown): EngineFault | undefined {
   const parts = readErrorParts(body);
   if (parts === undefined) return status >= 400 ? failedFault : undefined;
@@ -51,6 +61,9 @@ function readFault(status: number, body: unknown): EngineFault | undefined {
     const error = recordAt(body, 'error');
     return contextLengthFault(countAt(error, 'n_ctx'), countAt(error, 'n_prompt_tokens'));
   }
+  const tooLarge = TOO_LARGE_PATTERN.exec(parts.message);
+  if (tooLarge !== null) return contextLengthFault(undefined, Number(tooLarge[1]));
+  if (LACKS_PATTERN.test(parts.message)) return lacksFault;
   const meant = status >= 400 ? status : parts.code ?? 500;
   if (meant === 503) return parts.type === 'unavailable_error' && /loading/i.test(parts.message) ? loadingFault : busyFault;
   if (meant === 401 || meant === 404 || meant === 405) return failedFault;

@@ -20,6 +20,8 @@ export function vllmDialect(kind: EngineKind): EngineDialect {
     ],
     readUsage,
     reportsUsageUnstreamed: () => true,
+    echoesPrompts: kind === 'vllm',
+    completionLogprobs: (count) => ({ logprobs: count }),
     readFault,
     keepAliveMs: KEEP_ALIVE_MS,
     requestsPerConnectionMax: null,
@@ -30,7 +32,9 @@ export function vllmDialect(kind: EngineKind): EngineDialect {
 function readUsage(body: unknown): UsageReading | undefined {
   const usage = readOpenAiUsage(body);
   if (usage === undefined) return undefined;
-  const isChunk = (body as { object?: unknown }).object === 'chat.completion.chunk' || hasDelta(body);
+  const { object } = body as { object?: unknown };
+  // A completion's chunk looks like a whole answer; with one choice both say the same.
+  const isChunk = object === 'chat.completion.chunk' || object === 'text_completion' || hasDelta(body);
   const choice = isChunk ? onlyChoiceOf(body) : undefined;
   return { ...usage, scope: choice === undefined ? 'request' : 'choice', choice: choice ?? 0 };
 }

@@ -37,6 +37,10 @@ export interface EngineDialect {
   readUsage(body: unknown): UsageReading | undefined;
   /** False when an unstreamed answer with `n` choices reports only one of them: ask for a stream then, and join it. */
   reportsUsageUnstreamed(choices: number): boolean;
+  /** Whether the engine puts the prompt before a completion that asks for it. */
+  readonly echoesPrompts: boolean;
+  /** Fields by which a completion gets the logprobs of its `count` likeliest tokens. */
+  completionLogprobs(count: number): Readonly<Record<string, JsonValue>>;
   /** The error inside a body or chunk (also under status 200); undefined when it holds none. `status` is 200 for a chunk. */
   readFault(status: number, body: unknown): EngineFault | undefined;
   /** The engine closes an idle connection after this long: a pool must let go of it sooner. */

@@ -39,7 +39,7 @@ export function contextLengthFault(contextTokens: number | undefined, promptToke
 /** The engine refused the request itself: another replica would refuse it too. */
 export function rejectedFault(parts: EngineErrorParts): EngineFault {
   const message = parts.message === '' ? 'The engine refused the request.' : parts.message.replace(/\s+/g, ' ').slice(0, ENGINE_MESSAGE_MAX);
-  return { code: 'request_rejected_by_engine', message, param: parts.param, retryElsewhere: false };
+  return { code: 'request_rejected_by_engine', message, param: parts.param?.replace(/^body\./, '') ?? null, retryElsewhere: false };
 }
 
 /** The engine is at its own limit, which lies beyond ours: somewhere else there may be room. */

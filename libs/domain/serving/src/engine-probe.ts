@@ -21,12 +21,13 @@ export interface EngineTelemetry {
 }
 
 export type ProbeResult =
+  /** `completionTokens` is 0 for a model that makes vectors. */
   | { readonly kind: 'answered'; readonly ms: number; readonly completionTokens: number }
   | { readonly kind: 'failed'; readonly reason: string };
 
 /** Looks at an engine from outside. */
 export interface EngineProbe {
-  /** Health by a real generation of one token: an engine's own health route is green while it hangs. */
+  /** Health by a real generation of one token, or of one vector by a model that generates none: an engine's own health route is green while it hangs. */
   generate(target: EngineTarget, timeoutMs: number): Promise<ProbeResult>;
   /** Undefined when the engine did not answer in time or answered something else. */
   telemetry(target: EngineTarget, timeoutMs: number): Promise<EngineTelemetry | undefined>;

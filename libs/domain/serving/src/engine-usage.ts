@@ -55,6 +55,24 @@ export function noteFinish(usage: RunningUsage, choice: number): RunningUsage {
   return { ...usage, lastFinishedChoice: choice };
 }
 
+/** Usage of two parts of one request that were worked on apart. */
+export function sumUsage(left: RunningUsage, right: RunningUsage): RunningUsage {
+  return {
+    promptTokens: left.promptTokens + right.promptTokens,
+    cachedTokens: left.cachedTokens + right.cachedTokens,
+    completionTokens: left.completionTokens + right.completionTokens,
+    reasoningTokens: left.reasoningTokens + right.reasoningTokens,
+    byChoice: {},
+    lastFinishedChoice: 0,
+    known: left.known && right.known,
+  };
+}
+
+/** What an operation used that reads a prompt and writes nothing. */
+export function promptUsage(promptTokens: number | undefined): RunningUsage {
+  return { ...noUsage, promptTokens: promptTokens ?? 0, known: promptTokens !== undefined };
+}
+
 /** Reads `usage` as OpenAI shapes it; undefined when there is none or a figure is not a whole number from 0 up. */
 export function readOpenAiUsage(body: unknown): { promptTokens: number; completionTokens: number; cachedTokens: number | null; reasoningTokens: number | null } | undefined {
   const usage = recordAt(body, 'usage');

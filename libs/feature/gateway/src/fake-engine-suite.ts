@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 
 export interface EngineExchange {
+  readonly path: string;
   readonly body: Record<string, unknown>;
   readonly headers: IncomingMessage['headers'];
   readonly response: ServerResponse;
@@ -78,7 +79,7 @@ export class FakeEngine {
     const aborted = new Promise<void>((resolve) => response.once('close', () => {
       if (!response.writableFinished) resolve();
     }));
-    const exchange = { body: JSON.parse(text) as Record<string, unknown>, headers: request.headers, response, aborted };
+    const exchange = { path: request.url ?? '', body: JSON.parse(text) as Record<string, unknown>, headers: request.headers, response, aborted };
     this.requests.push(exchange);
     const behaviour = this.behaviours.length > 1 ? this.behaviours.shift() : this.behaviours[0];
     await behaviour?.(exchange);

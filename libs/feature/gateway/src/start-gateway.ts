@@ -1,5 +1,6 @@
 import { routes } from '@penstock/contract-http';
 import { startService, type RunningService } from '@penstock/feature-shell';
+import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
@@ -23,11 +24,20 @@ import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
 import { requestIdSource, serverOptions } from './http/server-options.js';
 import { trackUnusedSockets } from './http/unused-sockets.js';
+import { QuotaDesk } from './limits/quota-desk.js';
+import { RequestLimits } from './limits/request-limits.js';
+import { loadingComment } from './loading/loading-eta.js';
+import { SelfCall } from './stored/self-call.js';
+import { StoredAnswers } from './stored/stored-answers.js';
+import { StoredExchange } from './stored/stored-exchange.js';
 
 /** Of the time to drain, the part that answers get to finish by themselves; the rest is for ending the others and for usage. */
 const FINISH_SHARE = 0.7;
 /** How long a gateway that stops waits for the event log to take its last records; what is left stays in the spool. */
 const PUBLISH_SHARE = 0.2;
+
+/** How long it waits for answers that it made to be stored. */
+const STORE_SHARE = 0.1;
 
 /** Starts a gateway: the public API, the admin API, and the path of every request. */
 export async function startGateway(config: GatewayConfig, ports: GatewayPorts): Promise<RunningService> {
@@ -36,27 +46,37 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const gatewayId = config.GATEWAY_ID ?? ports.ids.next('inst');
   const router = new RouterWatch(ports.clock, config.ROUTER_SILENCE_MS_MAX);
   await router.start(ports.signals);
+  const quotas = new QuotaDesk(ports);
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent });
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
   });
   const guard = new LoadGuard(ports.timers, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
-  const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
-  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void } = { isDraining: false };
+  const uses = new KeyUses(gatewayId, () => views.access.state(), ports);
+  // Another gateway on the same port may take the call, so the token that all of them know comes first.
+  const selfToken = ports.keys.mint().key;
+  const self = new SelfCall(config.INTERNAL_TOKEN ?? selfToken, () => state.ownUrl ?? '');
+  const answers = new StoredAnswers({ records: ports.answers, clock: ports.clock, timers: ports.timers, logger: chat.logger, self });
+  const stored = new StoredExchange(answers, ports, views);
+  const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN, selfToken, onUse: (keyId) => uses.note(keyId) });
+  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void; ownUrl?: string } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
     guard.stop();
     await lent.close();
+    quotas.stop();
+    uses.stop();
+    await self.close();
     await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
-    return await startService({
+    const service = await startService({
       name: 'gateway',
-      module: GatewayModule.with(ports, views, chat),
+      module: GatewayModule.with(ports, views, chat, { uses, answers, stored }),
       metrics: metrics.registry,
       fastifyOptions: serverOptions(ports.ids, callers),
       configureHttp: async (instance, app) => {
@@ -64,7 +84,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         state.streams = app.get(OpenStreams);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
         const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
-        await registerRoutes(instance, groups, parts);
+        await registerRoutes(instance, groups, { ...parts, stored });
         new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups)).attach(instance.server);
         state.closeUnused = trackUnusedSockets(instance.server);
       },
@@ -72,11 +92,14 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         state.isDraining = true;
         state.streams?.closeAll();
         await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
+        await Promise.all([answers.drain(config.DRAIN_TIMEOUT_MS * STORE_SHARE), uses.flush()]);
         await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
         state.closeUnused?.();
       },
       onClose: close,
     }, config, ports);
+    state.ownUrl = loopbackUrl(service.url);
+    return service;
   } catch (error) {
     await close();
     throw error;
@@ -91,9 +114,15 @@ function directRoutes(groups: readonly RouteGroup[]): DirectRoute[] {
   });
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; lent: LentSlots }): ChatParts {
+/** Where this process reaches itself, whichever addresses it listens on. */
+function loopbackUrl(url: string): string {
+  const { port, protocol, hostname } = new URL(url);
+  return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
+}
+
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
   const chooser = new ReplicaChooser(views.fleet, leases, ports);
   const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
-  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries: new RetryBudget(() => ports.clock.now()) };
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries: new RetryBudget(() => ports.clock.now()), limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

@@ -7,6 +7,7 @@ export * from './first-model.js';
 export * from './nats-users.js';
 export * from './platform.js';
 export * from './run-service.js';
+export * from './second-model.js';
 export * from './service-environments.js';
 export * from './settings.js';
 export * from './standalone.js';

@@ -57,6 +57,7 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       DATA_DIR: `${settings.dataDir}/gateway`,
       ADMIN_KEY: settings.adminKey,
       KEY_PEPPER: settings.keyPepper,
+      CACHE_SALT_KEY: settings.passed['CACHE_SALT_KEY'],
       INTERNAL_TOKEN: settings.internalToken,
     },
     batch: { ...common, ...nats('batch'), ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },

@@ -10,3 +10,4 @@ export { natsHealth, type NatsHealthProbe } from './nats-health.js';
 export { NatsSignals } from './nats-signals.js';
 export { makesStreams, natsServiceNames, permissionsOf, type NatsPermissions, type NatsServiceName } from './service-permissions.js';
 export { NatsSnapshotStore } from './nats-snapshot-store.js';
+export { NatsSharedRecords, type SharedRecordsOptions } from './nats-shared-records.js';

@@ -11,7 +11,7 @@ import { installDebian } from './sources/install-debian.js';
 import { installNpm } from './sources/install-npm.js';
 import { installPythonEnvironment } from './sources/install-python-environment.js';
 import { installRelease } from './sources/install-release.js';
-import { installWheel } from './sources/install-wheel.js';
+import { installWheel, refreshLauncher } from './sources/install-wheel.js';
 
 /** Installing needs room for the download and the result at once. */
 const DISK_SPACE_FACTOR = 2;
@@ -116,7 +116,9 @@ async function fromCache(manifest: RuntimeManifest, folder: string): Promise<Run
   const record = installedRecord.parse(JSON.parse(text));
   const path = join(folder, record.entry);
   const isThere = await access(path).then(() => true, () => false);
-  return isThere ? { name: manifest.name, version: record.version, path, source: record.source } : undefined;
+  if (!isThere) return undefined;
+  await refreshLauncher(manifest.sources, folder);
+  return { name: manifest.name, version: record.version, path, source: record.source };
 }
 
 async function installFirst(manifest: RuntimeManifest, folder: string, env: NodeJS.ProcessEnv, report: Report, failures: string[]): Promise<Runtime> {

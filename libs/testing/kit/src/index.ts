@@ -14,3 +14,4 @@ export * from './simulated-replica-driver.js';
 export * from './test-nats.js';
 export type { EventLogUnderTest } from './suites.js';
 export * from './memory-object-store.js';
+export * from './memory-shared-records.js';

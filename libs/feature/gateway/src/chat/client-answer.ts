@@ -54,9 +54,9 @@ export class ClientAnswer {
     this.raw.chunkedEncoding = false;
   }
 
-  heartbeat(): void {
+  heartbeat(comment: string): void {
     this.startStream();
-    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.send(sseComment('loading'));
+    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.send(sseComment(comment));
   }
 
   /** Hands frames to the socket. Calls `onDrain` later when it could not take them at once; returns whether it could. */
@@ -75,16 +75,16 @@ export class ClientAnswer {
   }
 
   /** The last frames of a stream that went well. */
-  endStream(frames: string): void {
+  endStream(frames: string, terminator = SSE_DONE): void {
     this.startStream();
     this.isOver = true;
-    this.finish(frames + SSE_DONE);
+    this.finish(frames + terminator);
   }
 
   /** Ends a stream that has begun with an error event: no finish reason is made up. */
-  failStream(fault: ApiFault): void {
+  failStream(fault: ApiFault, frames = sseFrame(toOpenAiError(fault)) + SSE_DONE): void {
     this.isOver = true;
-    this.finish(sseFrame(toOpenAiError(fault)) + SSE_DONE);
+    this.finish(frames);
   }
 
   /** A whole answer at once. */

@@ -1,4 +1,4 @@
-import type { ApiFault, RouteContract } from '@penstock/contract-http';
+import { scopeOf, type ApiFault, type RouteContract } from '@penstock/contract-http';
 import type { Logger } from '@penstock/kernel';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { GatewayConfig } from '../gateway-config.js';
@@ -30,7 +30,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/;
 
 /**
  * The routes that carry nearly all requests, taken before the framework sees them: the same checks in the same order, over
- * Node's own server. What is unusual (another content type, an encoding, a query) is left to the framework's route of the same path.
+ * Node's own server. What is unusual (another content type, an encoding, an answer that is to be stored, a query) is left to the framework's route of the same path.
  */
 export class DirectRoutes {
   private readonly byPath = new Map<string, DirectRoute>();
@@ -52,8 +52,8 @@ export class DirectRoutes {
   take(request: IncomingMessage, response: ServerResponse): boolean {
     if (request.method !== 'POST') return false;
     const route = this.byPath.get(request.url ?? '');
-    const { 'content-type': type, 'content-encoding': encoding } = request.headers;
-    if (route === undefined || type === undefined || encoding !== undefined || !JSON_TYPE.test(type)) return false;
+    const { 'content-type': type, 'content-encoding': encoding, 'idempotency-key': idempotencyKey, prefer } = request.headers;
+    if (route === undefined || type === undefined || encoding !== undefined || idempotencyKey !== undefined || prefer !== undefined || !JSON_TYPE.test(type)) return false;
     new DirectExchange(this.parts, route, request, response).begin();
     return true;
   }
@@ -65,6 +65,7 @@ class DirectExchange {
   private readonly chunks: Buffer[] = [];
   private bytes = 0;
   private isOver = false;
+  private ownHeaders: Readonly<Record<string, string>> = {};
   private organisationId: string | undefined;
 
   constructor(private readonly parts: DirectParts, private readonly route: DirectRoute, private readonly request: IncomingMessage, private readonly response: ServerResponse) {
@@ -75,7 +76,7 @@ class DirectExchange {
     const { parts, request } = this;
     try {
       if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
-      const caller = parts.callers.identify(request.headers, this.route.contract.access);
+      const caller = parts.callers.identify(request.headers, this.route.contract.access, scopeOf(this.route.contract));
       this.organisationId = caller.principal.organisationId;
       if (!parts.guard.mayTake()) throw new RequestFault(overloadedFault);
       if (Number(request.headers['content-length'] ?? 0) > parts.config.REQUEST_BYTES_MAX) throw new RequestFault(tooLargeFault);
@@ -101,9 +102,10 @@ class DirectExchange {
     const { requestId, request, response } = this;
     const [first] = this.chunks;
     const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks, this.bytes);
-    const ownHeaders = { 'x-request-id': requestId };
+    const ownHeaders: Record<string, string> = { 'x-request-id': requestId };
+    this.ownHeaders = ownHeaders;
     try {
-      await this.route.serve({ requestId, principal, batchId, request: { headers: request.headers, body }, reply: { raw: response, getHeaders: () => ownHeaders, hijack: () => undefined } });
+      await this.route.serve({ requestId, principal, batchId, request: { headers: request.headers, body }, reply: { raw: response, getHeaders: () => ownHeaders, header: (name, value) => (ownHeaders[name] = value), hijack: () => undefined } });
       this.count();
     } catch (error) {
       this.fail(error);
@@ -118,7 +120,7 @@ class DirectExchange {
     if (response.headersSent || response.destroyed) return;
     const { status, headers, body } = renderFault(fault, '', requestId);
     // The rest of a body that is too large is not waited for.
-    response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)), ...(status === 413 ? { connection: 'close' } : {}) }).end(body);
+    response.writeHead(status, { ...this.ownHeaders, ...headers, 'content-length': String(Buffer.byteLength(body)), ...(status === 413 ? { connection: 'close' } : {}) }).end(body);
     this.count();
   }
 

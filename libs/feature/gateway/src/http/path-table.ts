@@ -7,8 +7,7 @@ export function fastifyPath(path: string): string {
 
 /** A route under `/v1` is served without it too, as some clients leave it out. */
 export function pathsOf(contract: RouteContract): readonly string[] {
-  const path = fastifyPath(contract.path);
-  return path.startsWith('/v1/') ? [path, path.slice('/v1'.length)] : [path];
+  return [contract.path, ...(contract.aliases ?? [])].map(fastifyPath).flatMap((path) => (path.startsWith('/v1/') ? [path, path.slice('/v1'.length)] : [path]));
 }
 
 const matchers = routes.map((contract) => ({

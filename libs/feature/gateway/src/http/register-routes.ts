@@ -1,10 +1,12 @@
 import multipart from '@fastify/multipart';
-import { routes, type ApiFault, type RouteContract } from '@penstock/contract-http';
+import { routes, scopeOf, type ApiFault, type RouteContract } from '@penstock/contract-http';
 import { assert, type Logger } from '@penstock/kernel';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { Caller, CallerCheck } from './caller.js';
+import { decodeBody } from './decode-body.js';
 import { pathsOf } from './path-table.js';
 import { parseWith, plainQuery, readDocument } from './read-body.js';
 import { faultOf, RequestFault } from './request-fault.js';
@@ -29,6 +31,7 @@ export interface RouteParts {
   readonly metrics: GatewayMetrics;
   readonly logger: Logger;
   readonly isDraining: () => boolean;
+  readonly stored: StoredExchange;
 }
 
 /** Routes that the shell adds for orchestrators. */
@@ -75,6 +78,7 @@ function addRoutes(scope: FastifyInstance, contracts: readonly RouteContract[], 
 }
 
 function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, handler: RouteHandler, parts: RouteParts): void {
+  const keyScope = scopeOf(contract);
   scope.route({
     method: contract.method,
     url,
@@ -82,20 +86,29 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     bodyLimit: contract.bodyKind === 'multipart' ? parts.config.UPLOAD_BYTES_MAX + 1_024 * 1_024 : parts.config.REQUEST_BYTES_MAX,
     onRequest: async (request) => {
       if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
-      request.caller = parts.callers.identify(request.headers, contract.access);
-      const encoding = request.headers['content-encoding'];
-      if (encoding !== undefined && encoding !== 'identity') throw new RequestFault({ code: 'unsupported_media_type', message: `The content encoding '${encoding.slice(0, 40)}' is not taken. Send the body as it is.` });
+      request.caller = parts.callers.identify(request.headers, contract.access, keyScope);
     },
-    handler: (request, reply) => answer(request, reply, contract, handler),
+    preParsing: (request, _reply, payload, done) => {
+      try {
+        done(null, decodeBody(request.headers, payload, contract.bodyKind === 'multipart' ? 0 : parts.config.REQUEST_BYTES_MAX));
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+    handler: (request, reply) => answer(request, reply, contract, handler, parts.stored),
   });
 }
 
-async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler): Promise<unknown> {
+async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler, stored: StoredExchange): Promise<unknown> {
   const { caller } = request;
   assert(caller !== undefined, 'the caller was identified before the body was read');
   const takesForm = contract.bodyKind === 'multipart';
   if (contract.bodyKind !== 'tensor' && takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
     throw new RequestFault({ code: 'unsupported_media_type', message: `Unsupported content type. Send the body as '${takesForm ? 'multipart/form-data' : 'application/json'}'.` });
+  }
+  if (stored.takes(request, contract, caller)) {
+    await stored.answer(request, reply, caller);
+    return reply;
   }
   const body = contract.body === undefined || handler.readsBody ? undefined : parseWith(contract.body, readDocument(request.body).value);
   const query = contract.query === undefined ? undefined : parseWith(contract.query, plainQuery(request.query));
@@ -109,7 +122,7 @@ function countAnswer(request: FastifyRequest, reply: FastifyReply, parts: RouteP
   const contract = request.routeOptions.config.contract;
   const route = contract?.path ?? 'unknown';
   parts.metrics.countRequest(route, reply.statusCode);
-  // A chat request and an inference write their own line, with what they used.
-  if ((route === '/v1/chat/completions' || contract?.bodyKind === 'tensor') && reply.statusCode === 200) return;
+  // A request to a model writes its own line, with what it used.
+  if ((contract?.callsModel === true || contract?.bodyKind === 'tensor') && reply.statusCode === 200) return;
   parts.logger.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime), organisationId: request.caller?.principal.organisationId }, 'request');
 }

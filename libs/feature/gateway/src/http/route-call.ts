@@ -20,6 +20,7 @@ export interface AnswerTarget {
   readonly raw: ServerResponse;
   /** What every answer carries. */
   getHeaders(): object;
+  header(name: string, value: string): unknown;
   /** From here on nobody else writes. */
   hijack(): unknown;
 }

@@ -8,6 +8,7 @@ import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { limitedCall, noTokens } from '../limits/limited-call.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
 import { TensorExchange, type InferAnswer } from './tensor-exchange.js';
 import type { TensorJob } from './tensor-job.js';
@@ -57,15 +58,13 @@ export class TensorRoutes implements RouteGroup {
     metrics.inFlight.inc();
     try {
       const job = this.prepare(call, trace.traceparent);
-      const draft = draftOf(job);
-      const exchange = new TensorExchange(this.parts, this.metrics, job, draft, this.ports.usage.open(draft));
-      const { raw } = call.reply;
-      const onClose = (): void => exchange.leave();
-      raw.once('close', onClose);
-      if (raw.destroyed) exchange.leave();
-      const answer = await exchange.run();
-      raw.off('close', onClose);
-      if (answer !== undefined) sendAnswer(call, answer);
+      const reservation = await this.parts.limits.reserve(limitedCall(call, job.endpoint.name, noTokens));
+      try {
+        const draft = draftOf(job);
+        await this.exchange(call, new TensorExchange(this.parts, this.metrics, job, draft, reservation.watch(this.ports.usage.open(draft))));
+      } finally {
+        reservation.end();
+      }
       trace.end();
       return ANSWERED;
     } catch (error) {
@@ -74,6 +73,16 @@ export class TensorRoutes implements RouteGroup {
     } finally {
       metrics.inFlight.dec();
     }
+  }
+
+  private async exchange(call: RouteCall, exchange: TensorExchange): Promise<void> {
+    const { raw } = call.reply;
+    const onClose = (): void => exchange.leave();
+    raw.once('close', onClose);
+    if (raw.destroyed) exchange.leave();
+    const answer = await exchange.run();
+    raw.off('close', onClose);
+    if (answer !== undefined) sendAnswer(call, answer);
   }
 
   private prepare(call: RouteCall, traceparent: string | undefined): TensorJob {

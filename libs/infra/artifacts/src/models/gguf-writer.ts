@@ -1,11 +1,14 @@
+import { toHalfFloats } from './half-floats.js';
+
 const VERSION = 3;
 const ALIGNMENT = 32;
 const F32 = 0;
+const F16 = 1;
 
 /** Builds a GGUF file in memory: for small models only. */
 export class GgufWriter {
   private readonly keys: Buffer[] = [];
-  private readonly tensors: { readonly name: string; readonly dimensions: readonly number[]; readonly data: Buffer }[] = [];
+  private readonly tensors: { readonly name: string; readonly dimensions: readonly number[]; readonly type: number; readonly data: Buffer }[] = [];
 
   text(key: string, value: string): void {
     this.keys.push(Buffer.concat([string(key), uint32(8), string(value)]));
@@ -37,7 +40,13 @@ export class GgufWriter {
 
   /** `dimensions` with the fastest-running one first, as GGUF has them. */
   tensor(name: string, dimensions: readonly number[], values: Float32Array): void {
-    this.tensors.push({ name, dimensions, data: Buffer.from(values.buffer, values.byteOffset, values.byteLength) });
+    this.tensors.push({ name, dimensions, type: F32, data: Buffer.from(values.buffer, values.byteOffset, values.byteLength) });
+  }
+
+  /** As {@link tensor}, stored in 16 bits. */
+  halfTensor(name: string, dimensions: readonly number[], values: Float32Array): void {
+    const halves = toHalfFloats(values);
+    this.tensors.push({ name, dimensions, type: F16, data: Buffer.from(halves.buffer, halves.byteOffset, halves.byteLength) });
   }
 
   bytes(): Buffer {
@@ -45,7 +54,7 @@ export class GgufWriter {
     const data: Buffer[] = [];
     let offset = 0;
     for (const tensor of this.tensors) {
-      infos.push(Buffer.concat([string(tensor.name), uint32(tensor.dimensions.length), ...tensor.dimensions.map(uint64), uint32(F32), uint64(offset)]));
+      infos.push(Buffer.concat([string(tensor.name), uint32(tensor.dimensions.length), ...tensor.dimensions.map(uint64), uint32(tensor.type), uint64(offset)]));
       const padding = Buffer.alloc(paddingAfter(tensor.data.length));
       data.push(tensor.data, padding);
       offset += tensor.data.length + padding.length;

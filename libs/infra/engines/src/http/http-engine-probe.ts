@@ -12,6 +12,10 @@ const answer = z.looseObject({
   usage: z.looseObject({ completion_tokens: z.int().min(1) }),
 });
 
+const vectors = z.looseObject({ data: z.array(z.looseObject({ embedding: z.array(z.number()).min(1) })).min(1) });
+/** What llama.cpp says, under status 500, of a model that makes vectors. */
+const LACKS_TEXT = /does not support (?:logits computation|completions|chat)/i;
+
 /** Looks at engines over their HTTP surface. */
 export class HttpEngineProbe implements EngineProbe {
   private readonly failures = new FailureWatch();
@@ -24,7 +28,9 @@ export class HttpEngineProbe implements EngineProbe {
       let reply = await engineRequest(`${target.url}/v1/chat/completions`, timeoutMs, { ...common, messages: [{ role: 'user', content: 'Hi' }] });
       // A base model may have no chat template.
       if (reply.status === 400 || reply.status === 404) reply = await engineRequest(`${target.url}/v1/completions`, timeoutMs, { ...common, prompt: 'Hi' });
-      return readAnswer(reply, performance.now() - startedMs);
+      const ms = performance.now() - startedMs;
+      if (reply.status === 404 || LACKS_TEXT.test(reply.text)) return readVector(await engineRequest(`${target.url}/v1/embeddings`, timeoutMs, { model: target.servedModel, input: 'Hi' }), ms);
+      return readAnswer(reply, ms);
     } catch (error) {
       return { kind: 'failed', reason: `the engine did not answer a one-token generation: ${(error as Error).message}` };
     }
@@ -47,6 +53,12 @@ function readAnswer(reply: EngineReply, ms: number): ProbeResult {
   const parsed = reply.status === 200 ? answer.safeParse(parseJson(reply.text)) : undefined;
   if (parsed?.success === true) return { kind: 'answered', ms, completionTokens: parsed.data.usage.completion_tokens };
   return { kind: 'failed', reason: `the engine answered a one-token generation with status ${reply.status} and no finished choice` };
+}
+
+/** A model that generates nothing shows by a vector that it works. */
+function readVector(reply: EngineReply, ms: number): ProbeResult {
+  if (reply.status === 200 && vectors.safeParse(parseJson(reply.text)).success) return { kind: 'answered', ms, completionTokens: 0 };
+  return { kind: 'failed', reason: `the engine neither generates a token nor makes a vector: status ${reply.status}` };
 }
 
 function parseJson(text: string): unknown {

@@ -9,6 +9,9 @@ import { adoptAttached, attachEngine } from '../attached/attach-engine.js';
 const THREADS_DEFAULT = 1;
 const START_TIMEOUT_MS = 300_000;
 
+/** A text is read in one pass, and one that is somewhat too long is answered with both figures instead of a failure. */
+const EMBEDDING_BATCH_MIN = 2_048;
+
 /** `engine_options` of a llama.cpp endpoint. */
 export const llamaCppOptions = z.strictObject({
   threads: z.int().min(1).max(512).default(THREADS_DEFAULT),
@@ -48,7 +51,7 @@ export class LlamaCppDriver implements EngineDriver {
         // The server divides its context by the slots.
         '--ctx-size', String(spec.contextTokens * spec.slots), '--parallel', String(spec.slots),
         '--threads', String(options.threads), '--metrics', '--slots', '--jinja',
-        ...(options.embeddings ? ['--embeddings'] : []),
+        ...(options.embeddings ? embeddingFlags(spec.contextTokens) : []),
         ...(options.gpu_layers === undefined ? [] : ['--gpu-layers', String(options.gpu_layers)]),
       ],
     });
@@ -66,4 +69,9 @@ export class LlamaCppDriver implements EngineDriver {
     if (located === undefined) throw new EngineStartError('engine_missing', 'llama.cpp is not on this node: put llama-server on the PATH, or make the Python package index reachable.');
     return located.path;
   }
+}
+
+function embeddingFlags(contextTokens: number): readonly string[] {
+  const batch = String(Math.max(EMBEDDING_BATCH_MIN, contextTokens));
+  return ['--embeddings', '--batch-size', batch, '--ubatch-size', batch];
 }

@@ -21,6 +21,8 @@ parser.add_argument("--metrics", action="store_true")
 parser.add_argument("--slots", action="store_true")
 parser.add_argument("--jinja", action="store_true")
 parser.add_argument("--embeddings", "--embedding", action="store_true")
+parser.add_argument("-b", "--batch-size", type=int)
+parser.add_argument("-ub", "--ubatch-size", type=int)
 parser.add_argument("--api-key")
 options = parser.parse_args()
 
@@ -50,6 +52,10 @@ params.endpoint_slots = options.slots
 params.use_jinja = options.jinja
 if options.embeddings:
     params.embedding = True
+if options.batch_size is not None:
+    params.n_batch = options.batch_size
+if options.ubatch_size is not None:
+    params.n_ubatch = options.ubatch_size
 if options.api_key:
     params.api_keys = [options.api_key]
 

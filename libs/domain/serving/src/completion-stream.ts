@@ -1,0 +1,145 @@
+import type { CompletionLogprobs } from '@penstock/contract-http';
+import { brokenAnswerFault, type AnswerIdentity } from './chat-stream.js';
+import { toChatUsage, type ChatUsage } from './chat-usage.js';
+import { toCompletionLogprobs } from './completion-logprobs.js';
+import type { EngineDialect, EngineFault } from './engine-dialect.js';
+import { failedFault } from './engine-fault.js';
+import { addUsage, noteFinish, noUsage, type RunningUsage } from './engine-usage.js';
+import { isRecord } from './json-fields.js';
+import { readFinishReason } from './finish-reason.js';
+
+export type CompletionFinish = 'stop' | 'length' | 'content_filter';
+
+export interface CompletionChoice {
+  readonly text: string;
+  readonly index: number;
+  readonly logprobs: CompletionLogprobs | null;
+  readonly finish_reason: CompletionFinish | null;
+}
+
+export interface CompletionChunk extends AnswerIdentity {
+  readonly object: 'text_completion';
+  readonly choices: readonly CompletionChoice[];
+  readonly usage?: ChatUsage | null;
+}
+
+export interface CompletionStep {
+  readonly chunks: readonly CompletionChunk[];
+  readonly outcome: 'open' | 'completed' | EngineFault;
+}
+
+export interface CompletionStreamOptions {
+  readonly dialect: EngineDialect;
+  /** Whether earlier chunks carry `"usage":null`. */
+  readonly includeUsage: boolean;
+  /** Index of the first choice of this prompt. */
+  readonly firstIndex: number;
+  /** Choices of this prompt. */
+  readonly choices: number;
+  /** Put before the text of each choice. */
+  readonly prefix: string;
+}
+
+interface ChoiceState {
+  length: number;
+  finish: CompletionFinish | null;
+}
+
+/** Turns what any engine streams for one prompt into OpenAI's chunks of a completion. The usage chunk is the caller's: it covers all prompts. */
+export class CompletionStream {
+  private readonly states = new Map<number, ChoiceState>();
+  private running: RunningUsage = noUsage;
+  private pieces = 0;
+  private outcome: CompletionStep['outcome'] = 'open';
+
+  constructor(private readonly identity: AnswerIdentity, private readonly options: CompletionStreamOptions) {}
+
+  /** Takes the data of one event of the engine's stream. */
+  push(data: string): CompletionStep {
+    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
+    if (data.trim() === '[DONE]') return this.end();
+    let body: unknown;
+    try {
+      body = JSON.parse(data);
+    } catch {
+      return this.fail(brokenAnswerFault);
+    }
+    const fault = this.options.dialect.readFault(200, body);
+    if (fault !== undefined) return this.fail(fault);
+    const chunks: CompletionChunk[] = [];
+    const choices = isRecord(body) && Array.isArray(body['choices']) ? body['choices'] as unknown[] : [];
+    for (const choice of choices) {
+      const broken = this.takeChoice(choice, chunks);
+      if (broken !== undefined) return this.fail(broken, chunks);
+    }
+    const reading = this.options.dialect.readUsage(body);
+    if (reading !== undefined) this.running = addUsage(this.running, reading);
+    return { chunks, outcome: 'open' };
+  }
+
+  /** The engine's stream ended. It went well only when every choice finished. */
+  end(): CompletionStep {
+    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
+    const states = [...this.states.values()];
+    if (states.length < this.options.choices || states.some((state) => state.finish === null)) return this.fail(brokenAnswerFault);
+    this.outcome = 'completed';
+    return { chunks: [], outcome: 'completed' };
+  }
+
+  /** Counted from the pieces of text while the engine has said nothing. */
+  usage(): RunningUsage {
+    return this.running.known ? this.running : { ...noUsage, completionTokens: this.pieces };
+  }
+
+  /** The finish reason of the first choice, once it has one. */
+  finishReason(): CompletionFinish | null {
+    return this.states.get(0)?.finish ?? null;
+  }
+
+  private takeChoice(choice: unknown, chunks: CompletionChunk[]): EngineFault | undefined {
+    if (!isRecord(choice)) return brokenAnswerFault;
+    const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
+    if (!Number.isInteger(index) || index < 0 || index >= this.options.choices) return brokenAnswerFault;
+    const finish = readCompletionFinish(choice['finish_reason']);
+    if (finish === 'broken') return failedFault;
+    const known = this.states.get(index);
+    const state = known ?? { length: this.options.prefix.length, finish: null };
+    if (known === undefined) this.states.set(index, state);
+    if (state.finish !== null) return undefined;
+    const text = typeof choice['text'] === 'string' ? choice['text'] : '';
+    const logprobs = toCompletionLogprobs(choice['logprobs'], state.length);
+    state.length += text.length;
+    state.finish = finish;
+    if (text !== '') this.pieces += 1;
+    if (finish !== null) this.running = noteFinish(this.running, index);
+    if (text === '' && logprobs === null && finish === null && known !== undefined) return undefined;
+    const whole = known === undefined ? this.options.prefix + text : text;
+    chunks.push(completionChunk(this.identity, { text: whole, index: this.options.firstIndex + index, logprobs, finish_reason: finish }, this.options.includeUsage));
+    return undefined;
+  }
+
+  private fail(fault: EngineFault, chunks: readonly CompletionChunk[] = []): CompletionStep {
+    this.outcome = fault;
+    return { chunks, outcome: fault };
+  }
+}
+
+/** The last chunk of a stream whose client asked for usage. */
+export function completionUsageChunk(identity: AnswerIdentity, usage: RunningUsage): CompletionChunk {
+  return { ...headOf(identity), choices: [], usage: toChatUsage(usage) };
+}
+
+/** A completion ends by `stop`, `length` or `content_filter`; an engine that calls tools in one has stopped. */
+export function readCompletionFinish(value: unknown): CompletionFinish | null | 'broken' {
+  const finish = readFinishReason(value);
+  if (finish.kind !== 'ended') return finish.kind === 'open' ? null : 'broken';
+  return finish.reason === 'length' || finish.reason === 'content_filter' ? finish.reason : 'stop';
+}
+
+function completionChunk(identity: AnswerIdentity, choice: CompletionChoice, includeUsage: boolean): CompletionChunk {
+  return { ...headOf(identity), choices: [choice], ...(includeUsage ? { usage: null } : {}) };
+}
+
+function headOf({ id, created, model }: AnswerIdentity): AnswerIdentity & { readonly object: 'text_completion' } {
+  return { id, object: 'text_completion', created, model };
+}

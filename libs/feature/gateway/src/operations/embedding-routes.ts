@@ -1,0 +1,48 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { embeddingRequest, type EmbeddingRequest } from '@penstock/contract-http';
+import { editJson, estimatePromptTokens, faultOfIssues, promptUsage, readEmbeddings, withContextParam, type JsonDocument } from '@penstock/domain-serving';
+import { readDocument } from '../http/read-body.js';
+import { RequestFault } from '../http/request-fault.js';
+import { onRoute, type ANSWERED, type DirectCall, type RouteGroup } from '../http/route-call.js';
+import type { EngineSession } from './engine-session.js';
+import { OperationDesk, type OperationContext } from './operation-desk.js';
+import type { OperationOutcome } from './operation.js';
+import { WholeOperation } from './whole-operation.js';
+
+/** `POST /v1/embeddings`. */
+@Injectable()
+export class EmbeddingRoutes implements RouteGroup {
+  readonly handlers = [onRoute('POST /v1/embeddings', (call) => this.embed(call), { readsBody: true, direct: (call) => this.embed(call) })];
+
+  constructor(@Inject(OperationDesk) private readonly desk: OperationDesk) {}
+
+  private async embed(call: DirectCall): Promise<typeof ANSWERED> {
+    const document = readDocument(call.request.body);
+    const parsed = embeddingRequest.safeParse(document.value);
+    if (!parsed.success) throw new RequestFault(faultOfIssues(parsed.error.issues, document.value));
+    const request = parsed.data;
+    return this.desk.serve(call, request.model, (context) => new WholeOperation({
+      name: 'embeddings', metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
+    }));
+  }
+}
+
+async function embed(session: EngineSession, document: JsonDocument, request: EmbeddingRequest, { endpoint }: OperationContext): Promise<OperationOutcome> {
+  const { dialect, servedModel } = session;
+  const format = request.encoding_format ?? 'float';
+  const body = editJson(document.text, document.members, {
+    set: { model: servedModel, encoding_format: format },
+    // One engine passes over `dimensions` in silence and all of them refuse a null; the vectors show whether the model gave what was asked.
+    remove: new Set(['user', 'priority', 'request_id', 'embd_normalize', 'truncate_prompt_tokens', ...(dialect.kind === 'vllm' && typeof request.dimensions === 'number' ? [] : ['dimensions'])]),
+  });
+  const reply = await session.whole('/v1/embeddings', body);
+  if (reply.kind !== 'reply') return reply;
+  const read = readEmbeddings(reply.status, reply.text, { dialect, model: endpoint.name, count: countOf(request), format, dimensions: request.dimensions ?? undefined });
+  if (read.kind === 'fault') return { kind: 'failed', fault: withContextParam(read.fault, 'input') };
+  return { kind: 'completed', usage: promptUsage(read.promptTokens), finishReason: null, answer: read.body };
+}
+
+/** Inputs of a request: one list of token ids is one input. */
+function countOf({ input }: EmbeddingRequest): number {
+  return typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length;
+}

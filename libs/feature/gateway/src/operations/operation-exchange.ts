@@ -1,0 +1,217 @@
+import type { Lease } from '@penstock/contract-commands';
+import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { ApiFault } from '@penstock/contract-http';
+import type { Principal } from '@penstock/domain-access';
+import type { EndpointState } from '@penstock/domain-catalog';
+import { noUsage, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
+import { DEFAULT_PRIORITY } from '@penstock/domain-routing';
+import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
+import type { ChatParts } from '../chat/chat-parts.js';
+import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
+import type { WatchedExchange } from '../chat/exchange-watch.js';
+import { RequestFault } from '../http/request-fault.js';
+import { EngineSession } from './engine-session.js';
+import type { Operation, OperationOutcome } from './operation.js';
+
+/** Further attempts at another replica, and only while nothing of an answer was sent. */
+const RETRIES_MAX = 1;
+/** An answer that does not come in a stream shows no sign of life until it is whole. */
+const WHOLE_ANSWER_TIMEOUT_MS = 600_000;
+/** Assumed of an answer without a limit, for admission alone. */
+const ANSWER_TOKENS_ASSUMED = 512;
+/** As proxies log it: the client closed its connection. */
+const CLIENT_GONE_STATUS = 499;
+
+const shuttingDownFault: ApiFault = { code: 'shutting_down', message: 'The gateway stopped before the answer was complete. Send the request again.', retryAfterMs: 500 };
+
+/** One request that was checked and may be worked on. */
+export interface OperationJob {
+  readonly requestId: string;
+  readonly principal: Principal;
+  readonly endpoint: EndpointState;
+  readonly startedAtMs: number;
+  readonly traceparent: string | undefined;
+  readonly cacheSalt: string;
+}
+
+/** The record of usage that a request keeps; none for work that uses no tokens. */
+export interface OperationLedger {
+  readonly draft: UsageDraft;
+  readonly usage: OpenUsage;
+}
+
+type ExchangeOutcome = OperationOutcome | { readonly kind: 'refused'; readonly fault: ApiFault };
+type Ending = UsageProgress & Pick<UsageRecordedV1, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>;
+
+/** One operation from its admission to its record of usage. */
+export class OperationExchange implements WatchedExchange {
+  private readonly gone = new AbortController();
+  private session: EngineSession | undefined;
+  private delivered: RunningUsage | undefined;
+  private lease: Lease | undefined;
+  private queueMs = 0;
+  private engineMs = 0;
+  private firstByteAtMs: number | undefined;
+  private lastHeartbeatMs: number | undefined;
+  private stopFault: ApiFault | undefined;
+
+  constructor(private readonly parts: ChatParts, private readonly job: OperationJob, private readonly operation: Operation, private readonly ledger: OperationLedger | undefined, private readonly answer: ClientAnswer) {}
+
+  /** Answers the client. Throws a {@link RequestFault} when nothing was sent yet and an error answer is due. */
+  async run(): Promise<void> {
+    this.answer.onGone(() => this.leave());
+    this.parts.watch.add(this);
+    this.parts.retries.countRequest();
+    try {
+      if (this.answer.isGone) this.leave();
+      await this.conclude(await this.tryReplicas());
+    } finally {
+      this.parts.watch.remove(this);
+    }
+  }
+
+  tick(nowMs: number): void {
+    this.session?.tick(nowMs);
+    const { CLIENT_STALL_TIMEOUT_MS, EARLY_HEADERS_AFTER_MS, HEARTBEAT_INTERVAL_MS } = this.parts.config;
+    const { blockedSince } = this.answer;
+    if (blockedSince !== undefined && nowMs - blockedSince >= CLIENT_STALL_TIMEOUT_MS) this.answer.drop();
+    if (!this.operation.isStreamed || this.firstByteAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
+    if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
+    this.lastHeartbeatMs = nowMs;
+    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
+  }
+
+  shutDown(): void {
+    this.stopFault = shuttingDownFault;
+    this.leave();
+  }
+
+  private leave(): void {
+    this.gone.abort();
+    this.session?.abort();
+  }
+
+  private async tryReplicas(): Promise<ExchangeOutcome> {
+    const excludedReplicaIds: string[] = [];
+    let earlier: ExchangeOutcome | undefined;
+    for (let attempt = 0; ; attempt += 1) {
+      if (this.gone.signal.aborted) return { kind: 'aborted' };
+      const { requestId, principal, endpoint, traceparent } = this.job;
+      // Nothing reaches an engine that a crash could leave without a record.
+      if (attempt === 0) await this.ledger?.usage.written();
+      const asked = {
+        requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
+        promptTokensEstimate: this.operation.promptTokensEstimate, answerTokensMax: Math.min(this.operation.asked.completionTokensMax ?? ANSWER_TOKENS_ASSUMED, endpoint.serving.contextTokens),
+        priority: (this.ledger?.draft.batchId ?? null) === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.gone.signal,
+      };
+      const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
+      if (admission.kind === 'aborted') return admission;
+      // What the replica said explains more than that there is no other one.
+      if (admission.kind === 'refused') return earlier ?? { kind: 'refused', fault: admission.refusal };
+      this.parts.metrics.admissions.inc({ source: admission.source });
+      const outcome = await this.work(admission.lease);
+      if (outcome.kind !== 'failed' || !outcome.fault.retryElsewhere || attempt >= RETRIES_MAX || this.delivered !== undefined || !this.parts.retries.mayRetry()) return outcome;
+      this.parts.metrics.retries.inc({ reason: outcome.fault.code });
+      excludedReplicaIds.push(admission.lease.replicaId);
+      earlier = outcome;
+    }
+  }
+
+  private async work(lease: Lease): Promise<OperationOutcome> {
+    const { parts, job } = this;
+    this.lease = lease;
+    this.queueMs += lease.queuedMs;
+    const sentAtMs = parts.clock.now();
+    const session = new EngineSession({
+      lease, cacheSalt: job.cacheSalt, now: () => parts.clock.now(),
+      headers: { 'content-type': 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
+      limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
+      connections: parts.clients.get(lease.url),
+      fresh: () => parts.clients.fresh(lease.url),
+      onFrames: (frames, usage) => this.deliver(frames, usage),
+      onBegun: () => this.begin(),
+    });
+    this.session = session;
+    if (this.gone.signal.aborted) session.abort();
+    let outcome: OperationOutcome = { kind: 'aborted' };
+    try {
+      outcome = await this.operation.perform(session);
+      return outcome;
+    } finally {
+      this.session = undefined;
+      this.engineMs += parts.clock.now() - sentAtMs;
+      parts.leases.release(lease, leaseOutcome(outcome));
+    }
+  }
+
+  private begin(): void {
+    if (this.firstByteAtMs !== undefined) return;
+    this.firstByteAtMs = this.parts.clock.now();
+    if (this.operation.metered !== 'embeddings' && this.operation.metered !== null) this.parts.metrics.timeToFirstToken.observe({ model: this.job.endpoint.name }, (this.firstByteAtMs - this.job.startedAtMs) / 1_000);
+  }
+
+  /** What reached the client's socket is what the client pays for. */
+  private deliver(frames: string, usage: RunningUsage): boolean {
+    if (this.gone.signal.aborted) return true;
+    const canTakeMore = this.answer.write(frames, () => this.session?.resume());
+    this.delivered = usage;
+    this.ledger?.usage.progress(this.progressOf(usage));
+    return canTakeMore;
+  }
+
+  private async conclude(outcome: ExchangeOutcome): Promise<void> {
+    if (outcome.kind === 'completed' && !this.gone.signal.aborted) {
+      // The record is safe before the client can see the end, so no answer is complete without its usage.
+      this.settle({ ...this.progressOf(outcome.usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !outcome.usage.known });
+      await this.ledger?.usage.written().catch(() => undefined);
+      if (this.operation.isStreamed) this.answer.endStream(outcome.answer, this.operation.terminator);
+      else this.answer.sendJson(outcome.answer);
+    } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
+      this.fail(outcome.kind === 'refused' ? outcome.fault : this.publicFault(outcome.fault));
+    } else if (this.stopFault !== undefined) {
+      this.fail(this.stopFault);
+    } else {
+      this.settle({ ...this.progressOf(this.delivered ?? noUsage), status: 'aborted', finishReason: null, httpStatus: CLIENT_GONE_STATUS, errorCode: 'client_disconnected', tokensEstimated: true });
+    }
+  }
+
+  private fail(fault: ApiFault): void {
+    this.settle({ ...this.progressOf(this.delivered ?? noUsage), status: 'failed', finishReason: null, httpStatus: statusOf(fault), errorCode: fault.code, tokensEstimated: this.delivered !== undefined });
+    if (!this.answer.hasStarted) throw new RequestFault(fault);
+    this.answer.failStream(fault, this.operation.failureFrames(fault));
+  }
+
+  /** The engine's own words may name the model as only we know it. */
+  private publicFault({ code, message, param, retryElsewhere }: EngineFault): ApiFault {
+    const inner = this.lease?.servedModel ?? '';
+    const words = inner === '' ? message : message.replaceAll(inner, this.job.endpoint.name);
+    return { code, message: words, ...(param === null ? {} : { param }), ...(retryElsewhere ? { retryAfterMs: 1_000 } : {}) };
+  }
+
+  private progressOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: RunningUsage): UsageProgress {
+    return { replicaId: this.lease?.replicaId ?? null, promptTokens, cachedTokens, completionTokens, reasoningTokens };
+  }
+
+  private settle(end: Ending): void {
+    const { parts, job, operation, ledger, queueMs } = this;
+    const durationMs = Math.max(0, parts.clock.now() - job.startedAtMs);
+    const ttftMs = this.firstByteAtMs === undefined ? null : this.firstByteAtMs - job.startedAtMs;
+    const { requestId, endpoint: { endpointId, name: modelName }, principal: { organisationId } } = job;
+    if (ledger !== undefined) {
+      const record = settleUsage(ledger.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs, ttftMs, durationMs, engineMs: this.engineMs });
+      ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId }, 'usage could not be forced to disk'));
+      parts.metrics.tokens.inc({ model: modelName, type: 'prompt' }, record.promptTokens);
+      parts.metrics.tokens.inc({ model: modelName, type: 'completion' }, record.completionTokens);
+    }
+    parts.metrics.duration.observe({ model: modelName }, durationMs / 1_000);
+    // A request that went well is in the log of events with all of this.
+    parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: operation.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');
+  }
+}
+
+/** What the router judges the replica by: a request that the engine rightly refused is none of its failures. */
+function leaseOutcome(outcome: OperationOutcome): 'ok' | 'aborted' | 'engine-failed' {
+  if (outcome.kind === 'completed') return 'ok';
+  if (outcome.kind === 'aborted') return 'aborted';
+  return statusOf(outcome.fault) < 500 ? 'ok' : 'engine-failed';
+}

@@ -1,0 +1,30 @@
+import type { ApiFault } from '@penstock/contract-http';
+import type { EngineFault, RunningUsage } from '@penstock/domain-serving';
+import type { UsageDraft } from '@penstock/domain-usage';
+import type { EngineSession } from './engine-session.js';
+
+export type OperationOutcome =
+  /** `answer` is the whole JSON body, or the last frames of a stream. */
+  | { readonly kind: 'completed'; readonly usage: RunningUsage; readonly finishReason: string | null; readonly answer: string }
+  | { readonly kind: 'failed'; readonly fault: EngineFault }
+  | { readonly kind: 'aborted' };
+
+/** One request to a model other than a chat: what to ask an engine, and how to answer. */
+export interface Operation {
+  /** For traces and logs, in the words of `gen_ai.operation.name` where it has one. */
+  readonly name: string;
+  /** What its usage is recorded as; null for work that uses no tokens of the model. */
+  readonly metered: UsageDraft['operation'] | null;
+  /** Whether the client gets a stream. */
+  readonly isStreamed: boolean;
+  /** A cheap bound for admission. */
+  readonly promptTokensEstimate: number;
+  /** What the limits of the caller are asked for: tokens of all answers together (null when nothing was said), and answers or inputs. */
+  readonly asked: { readonly completionTokensMax: number | null; readonly choices: number };
+  /** Works on the request at one replica. Called again for another replica only while nothing was delivered. */
+  perform(session: EngineSession): Promise<OperationOutcome>;
+  /** The end of a stream that broke off after it began. */
+  failureFrames(fault: ApiFault): string;
+  /** Comes after the last frames of a stream that went well. */
+  readonly terminator: string;
+}

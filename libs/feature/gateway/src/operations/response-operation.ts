@@ -1,0 +1,63 @@
+import type { ApiFault, ChatCompletionRequest, ResponseRequest } from '@penstock/contract-http';
+import { estimatePromptTokens, ResponseStream, sseEvent, toEngineRequest, withContextParam, type JsonDocument, type ResponseBody, type ResponseStep } from '@penstock/domain-serving';
+import type { EngineSession, StreamReader } from './engine-session.js';
+import type { OperationContext } from './operation-desk.js';
+import type { Operation, OperationOutcome } from './operation.js';
+
+export interface ResponseJob {
+  readonly request: ResponseRequest;
+  /** The same question as a chat. */
+  readonly document: JsonDocument;
+  readonly chat: ChatCompletionRequest;
+  readonly now: () => number;
+  /** Keeps a response that is to be stored; says whether that worked. */
+  readonly store: ((response: ResponseBody) => Promise<boolean>) | undefined;
+}
+
+/** `POST /v1/responses`: the engine is asked as in a chat, always for a stream, and its answer translated. */
+export class ResponseOperation implements Operation {
+  readonly name = 'responses';
+  readonly metered = 'chat';
+  readonly isStreamed: boolean;
+  /** These streams end with their last event. */
+  readonly terminator = '';
+  readonly promptTokensEstimate: number;
+  readonly asked: Operation['asked'];
+  private stream: ResponseStream | undefined;
+
+  constructor(private readonly job: ResponseJob, private readonly context: OperationContext) {
+    this.isStreamed = job.request.stream === true;
+    this.asked = { completionTokensMax: job.request.max_output_tokens ?? null, choices: 1 };
+    this.promptTokensEstimate = estimatePromptTokens(job.document.text.length);
+  }
+
+  failureFrames({ message }: ApiFault): string {
+    return this.stream === undefined ? '' : sseEvent(this.stream.failure(message));
+  }
+
+  async perform(session: EngineSession): Promise<OperationOutcome> {
+    const { job, context } = this;
+    const { dialect, servedModel, cacheSalt } = session;
+    const stream = new ResponseStream({ id: responseIdOf(context.requestId), created: context.created, model: context.endpoint.name, request: job.request }, dialect, job.now);
+    this.stream = stream;
+    let last: ResponseStep['events'][number] | undefined;
+    const read = ({ events, outcome }: ResponseStep) => {
+      if (outcome === 'completed') last = events.at(-1);
+      const sent = outcome === 'completed' ? events.slice(0, -1) : events;
+      return { frames: this.isStreamed ? sent.map(sseEvent).join('') : '', outcome };
+    };
+    const reader: StreamReader = { push: (data) => read(stream.push(data)), end: () => read(stream.end()), usage: () => stream.usage() };
+    const end = await session.stream('/v1/chat/completions', toEngineRequest(job.document, job.chat, { servedModel, dialect, stream: true, cacheSalt }), reader);
+    if (end.kind === 'failed') return { kind: 'failed', fault: withContextParam(end.fault, 'input') };
+    const response = stream.response();
+    if (end.kind === 'aborted' || response === undefined || last === undefined) return { kind: 'aborted' };
+    // The client is told that it is stored only once it is.
+    const isStored = job.store !== undefined && (await job.store(response));
+    const final = { ...response, store: isStored };
+    return { kind: 'completed', usage: stream.usage(), finishReason: stream.finishReason(), answer: this.isStreamed ? end.tail + sseEvent({ ...last, response: final }) : JSON.stringify(final) };
+  }
+}
+
+export function responseIdOf(requestId: string): string {
+  return `resp_${requestId.replace(/^req_/, '')}`;
+}

@@ -1,0 +1,37 @@
+import type { ApiFault } from '@penstock/contract-http';
+import type { UsageDraft } from '@penstock/domain-usage';
+import type { EngineSession } from './engine-session.js';
+import type { Operation, OperationOutcome } from './operation.js';
+import { openAiFailureFrames } from './stream-failure.js';
+
+export interface WholeOperationOptions {
+  readonly name: string;
+  readonly metered: UsageDraft['operation'] | null;
+  readonly promptTokensEstimate: number;
+  /** Texts that are read. */
+  readonly inputs: number;
+  readonly perform: (session: EngineSession) => Promise<OperationOutcome>;
+}
+
+/** An operation that answers with one JSON body. */
+export class WholeOperation implements Operation {
+  readonly isStreamed = false;
+  readonly terminator = '';
+  readonly name: string;
+  readonly metered: UsageDraft['operation'] | null;
+  readonly promptTokensEstimate: number;
+  readonly asked: Operation['asked'];
+  readonly perform: (session: EngineSession) => Promise<OperationOutcome>;
+
+  constructor({ name, metered, promptTokensEstimate, inputs, perform }: WholeOperationOptions) {
+    this.name = name;
+    this.metered = metered;
+    this.promptTokensEstimate = promptTokensEstimate;
+    this.asked = { completionTokensMax: 0, choices: inputs };
+    this.perform = perform;
+  }
+
+  failureFrames(fault: ApiFault): string {
+    return openAiFailureFrames(fault);
+  }
+}
