@@ -28,3 +28,5 @@ export * from './fleet/find-seat.js';
 export * from './fleet/layout-book.js';
 export * from './profiles/estimate-profile.js';
 export * from './profiles/replica-profile.js';
+export * from './mig/mig-transition.js';
+export * from './fleet/plan-repack.js';
