@@ -97,7 +97,7 @@ function test() {
   process.exit(failed === 0 ? 0 : 1);
 }
 
-const services = ['gateway', 'router', 'scheduler', 'autoscaler', 'registry', 'metering', 'batch', 'agent', 'engine-sim'];
+const services = ['gateway', 'router', 'scheduler', 'autoscaler', 'registry', 'metering', 'batch', 'agent', 'engine-sim', 'engine-onnx'];
 
 installDependencies();
 build();

@@ -3,6 +3,8 @@ export interface Target {
   /** With `/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
+  /** For what only an operator may see. */
+  readonly adminKey?: string | undefined;
   readonly model: string;
   readonly engine: string;
 }

@@ -22,15 +22,38 @@ export function breakingSchemaChanges(before: unknown, after: unknown, path = ''
   return found;
 }
 
-/** Published event versions are never edited: any difference, a removal included, is a breaking change. */
+/**
+ * Published event versions are never edited: any difference, a removal included, is a breaking change. The one exception is a
+ * list of allowed words that grows: every event ever written still reads the same.
+ */
 export function breakingEventChanges(before: JsonObject, after: JsonObject): string[] {
   const old = eventSchemas(before);
   const now = eventSchemas(after);
   return Object.entries(old).flatMap(([type, schema]) => {
     const next = now[type];
     if (next === undefined) return [`event ${type} is gone; published versions stay for ever`];
-    return canonicalJson(schema) === canonicalJson(next) ? [] : [`event ${type} was edited; publish a new version with an upcaster instead`];
+    return isSameOrWider(schema, next) ? [] : [`event ${type} was edited; publish a new version with an upcaster instead`];
   });
+}
+
+/** Equal but for lists of allowed strings (`enum` of a schema) that have more members; a list is never reordered on the way. */
+function isSameOrWider(before: unknown, after: unknown): boolean {
+  if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null) return before === after;
+  if (Array.isArray(before) || Array.isArray(after)) {
+    return Array.isArray(before) && Array.isArray(after) && before.length === after.length && before.every((item, index) => isSameOrWider(item, after[index]));
+  }
+  const [old, now] = [before as JsonObject, after as JsonObject];
+  const keys = new Set([...Object.keys(old), ...Object.keys(now)]);
+  return [...keys].every((key) => {
+    if (!Object.hasOwn(old, key) || !Object.hasOwn(now, key)) return false;
+    return isSameOrWider(old[key], now[key]) || (key === 'enum' && old['type'] === 'string' && now['type'] === 'string' && keepsWords(old[key], now[key]));
+  });
+}
+
+function keepsWords(before: unknown, after: unknown): boolean {
+  if (!Array.isArray(before) || !Array.isArray(after) || !after.every((word) => typeof word === 'string')) return false;
+  const kept = after.filter((word) => before.includes(word));
+  return canonicalJson(kept) === canonicalJson(before);
 }
 
 function eventSchemas(document: JsonObject): Record<string, unknown> {

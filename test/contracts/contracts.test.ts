@@ -5,7 +5,7 @@ import { asyncApiDocument } from './asyncapi.js';
 import { breakingEventChanges, breakingRouteChanges, breakingSchemaChanges } from './breaking-changes.js';
 import { documents, readDocument, repositoryRoot } from './files.js';
 import { canonicalJson } from './json-schema.js';
-import { openApiDocument } from './openapi.js';
+import { openApiDocument } from '@penstock/contract-http';
 
 const root = repositoryRoot(import.meta.dirname);
 
@@ -55,6 +55,21 @@ describe('what counts as breaking', () => {
     expect(breakingEventChanges(published, edited)).toHaveLength(1);
     expect(breakingEventChanges(published, { components: { schemas: {} } })).toHaveLength(1);
     expect(breakingEventChanges(published, published)).toEqual([]);
+  });
+
+  test('a list of allowed words that grows is the one edit of a published event that is not', () => {
+    const documentOf = (words: unknown, more: object = {}) => ({ components: { schemas: { 'x.made.v1': { type: 'object', properties: { kind: { type: 'string', enum: words, ...more }, list: { type: 'array', items: { type: 'string', enum: ['p'] } } } } } } });
+    const published = documentOf(['a', 'b']);
+    expect(breakingEventChanges(published, documentOf(['a', 'b', 'c']))).toEqual([]);
+    expect(breakingEventChanges(published, documentOf(['a', 'c', 'b']))).toEqual([]);
+    for (const edited of [documentOf(['a']), documentOf(['a', 'c']), documentOf(['b', 'a', 'c']), documentOf(['a', 'b', 3]), documentOf('a'), documentOf(['a', 'b', 'c'], { maxLength: 3 })]) {
+      expect(breakingEventChanges(published, edited)).toHaveLength(1);
+    }
+  });
+
+  test('a field that is called enum is no list of allowed words', () => {
+    const documentOf = (values: readonly string[]) => ({ components: { schemas: { 'x.made.v1': { type: 'object', example: { enum: values } } } } });
+    expect(breakingEventChanges(documentOf(['a']), documentOf(['a', 'b']))).toHaveLength(1);
   });
 
   test('a route that is gone is', () => {

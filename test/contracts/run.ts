@@ -4,7 +4,7 @@ import type { Run } from '../harness.js';
 import { asyncApiDocument } from './asyncapi.js';
 import { breakingEventChanges, breakingRouteChanges } from './breaking-changes.js';
 import { documents, readDocument, repositoryRoot, writeDocument } from './files.js';
-import { openApiDocument } from './openapi.js';
+import { openApiDocument } from '@penstock/contract-http';
 
 /** `npm run contracts` writes the documents again; `-- --publish` also makes them the baseline, unless that would break somebody. */
 export const run: Run = async ({ args, say }) => {

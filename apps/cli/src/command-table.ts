@@ -3,12 +3,15 @@ import { Deploy } from './commands/deploy.js';
 import { Doctor } from './commands/doctor.js';
 import { EnginesAttach } from './commands/engines.js';
 import { EventsShow, EventsTail } from './commands/events.js';
-import { KeysCreate, KeysList, KeysRevoke } from './commands/keys.js';
+import { Fleet } from './commands/fleet.js';
+import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js';
+import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
+import { WhyEndpoint, WhyReplica } from './commands/why.js';
 
 /** Every command by its words, as oclif finds them. */
 export const commandTable = {
@@ -19,12 +22,18 @@ export const commandTable = {
   'engines:attach': EnginesAttach,
   'events:show': EventsShow,
   'events:tail': EventsTail,
+  fleet: Fleet,
   'keys:create': KeysCreate,
   'keys:list': KeysList,
   'keys:revoke': KeysRevoke,
+  'keys:rotate': KeysRotate,
+  'limits:set': LimitsSet,
+  'limits:show': LimitsShow,
   models: Models,
   ps: Ps,
   'replay:verify': ReplayVerify,
   up: Up,
   usage: Usage,
+  'why:endpoint': WhyEndpoint,
+  'why:replica': WhyReplica,
 };

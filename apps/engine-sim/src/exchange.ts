@@ -1,19 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Fault } from './fault.js';
 import type { SimOptions } from './options.js';
-import { runSequence, type Piece } from './sequence.js';
+import { runSequence, runTimedSequence, type Piece } from './sequence.js';
 import { engineDiedBody } from './sim-error.js';
 import type { SimMetrics } from './sim-metrics.js';
 import type { SimRequest } from './sim-request.js';
 import type { Slots } from './slots.js';
+import type { TimedEngine } from './timed-engine.js';
 import type { LedgerFinish, TruthLedger } from './truth-ledger.js';
-import { pieceChunk, roleChunk, usageChunk, usageOf, wholeAnswer, type Answer, type AnswerHead, type SimUsage } from './wire.js';
+import { detailsOf, pieceChunk, roleChunk, usageChunk, usageOf, wholeAnswer, type Answer, type AnswerHead, type SimUsage } from './wire.js';
 
 export interface Engine {
   readonly options: SimOptions;
   readonly slots: Slots;
   readonly metrics: SimMetrics;
   readonly ledger: TruthLedger;
+  /** Without it, answers come at `tokens-per-second`. */
+  readonly timed: TimedEngine | undefined;
 }
 
 const WRONG_USAGE_FACTOR = 10;
@@ -27,6 +30,7 @@ export class Exchange {
   private readonly answers: Answer[] = [];
   private deliveredTokens = 0;
   private firstTokenMs: number | undefined;
+  private cachedTokens: number | undefined;
   private hung = false;
   private failed = false;
   private ended = false;
@@ -72,10 +76,12 @@ export class Exchange {
   }
 
   private async runChoice(choice: number): Promise<void> {
-    const { options, slots } = this.engine;
+    const { options, slots, timed } = this.engine;
+    const { signal } = this.abort;
+    const pieces = timed === undefined ? runSequence(this.request, choice, options, slots, signal) : runTimedSequence(this.request, choice, timed, signal);
     let text = '';
     const tokens: string[] = [];
-    for await (const piece of runSequence(this.request, choice, options, slots, this.abort.signal)) {
+    for await (const piece of pieces) {
       // A failure or a client that left may have ended the answer while this piece was made.
       if (this.abort.signal.aborted) return;
       const isFirst = tokens.length === 0;
@@ -90,6 +96,7 @@ export class Exchange {
 
   private countPiece(piece: Piece): void {
     this.produced[piece.choice] = piece.producedTokens;
+    if (piece.choice === 0) this.cachedTokens = piece.cachedTokens;
     this.engine.metrics.generationTokens.inc(piece.tokens.length);
     this.engine.metrics.cachedTokens += piece.tokens.length;
     const elapsedMs = performance.now() - this.startedMs;
@@ -177,7 +184,8 @@ export class Exchange {
 
   private usage(completionTokens: number): SimUsage {
     const factor = this.fault?.kind === 'wrong-usage' ? WRONG_USAGE_FACTOR : 1;
-    return usageOf(this.request.promptTokens, completionTokens * factor);
+    const details = this.cachedTokens === undefined ? null : detailsOf(this.request, this.cachedTokens);
+    return usageOf(this.request.promptTokens, completionTokens * factor, details);
   }
 }
 

@@ -15,6 +15,22 @@ export const simOptions = z.object({
   /** Running and waiting requests together; one more is refused with 503. 0 sets no limit, as in vLLM. */
   'max-num-queued-reqs': z.coerce.number().int().min(0).max(1_000_000).default(0),
   'max-model-len': z.coerce.number().int().min(16).max(10_000_000).default(4_096),
+  /** Takes the time of a real engine instead of `tokens-per-second` and `prefill-ms`: a name such as `h100-llama-3.1-8b`. */
+  'timing-model': z.string().min(1).max(100).optional(),
+  /** What the model's durations are multiplied with: 0.1 makes an engine ten times as fast. */
+  'time-scale': z.coerce.number().positive().max(1_000).default(1),
+  /** Relative standard deviation of a step's duration, and what it is drawn from. */
+  'timing-jitter': z.coerce.number().min(0).max(0.5).default(0),
+  'timing-seed': z.coerce.number().int().min(0).default(1),
+  'max-num-batched-tokens': z.coerce.number().int().min(1).max(1_000_000).default(2_048),
+  /** Blocks of the key-value cache; without it what the accelerators of the timing model hold. */
+  'num-gpu-blocks-override': z.coerce.number().int().min(1).max(100_000_000).optional(),
+  /** A full cache throws the youngest sequence back into the queue, or ends the engine. */
+  'when-cache-is-full': z.enum(['preempt', 'out-of-memory']).default('preempt'),
+  /** Names of adapters, with commas between; each is served under its own name. */
+  'lora-modules': z.string().max(10_000).default('').transform((names) => names.split(',').filter((name) => name !== '')),
+  /** Adapters that run at once, by the timing model. */
+  'max-loras': z.coerce.number().int().min(1).max(1_000).default(1),
   /** Truth ledger: one JSON line at the start and one at the end of each request is appended to this file. */
   ledger: z.string().min(1).max(4_096).optional(),
   /** Allows faults: by header, by `POST /sim/fault`, by `--fault`. */

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 import type { SimOptions } from './options.js';
 import type { SimRequest } from './sim-request.js';
 import type { Slots } from './slots.js';
+import type { TimedEngine } from './timed-engine.js';
 import { TokenSource } from './token-source.js';
 
 /** What one step of one sequence produced: often one token, several when the machine was late. */
@@ -13,6 +14,8 @@ export interface Piece {
   readonly producedTokens: number;
   readonly finish: 'stop' | 'length' | null;
   readonly stopReason: string | null;
+  /** Prompt tokens that were found in the cache; undefined where no cache is simulated. */
+  readonly cachedTokens?: number;
 }
 
 /** Without a pace, other work gets its turn after this many tokens. */
@@ -36,6 +39,19 @@ export async function* runSequence(request: SimRequest, choice: number, options:
     }
   } finally {
     slots.release();
+  }
+}
+
+/** Runs one choice at the pace of the engine model. Ends early, without a finish, when `signal` fires or the engine dies. */
+export async function* runTimedSequence(request: SimRequest, choice: number, engine: TimedEngine, signal: AbortSignal): AsyncGenerator<Piece> {
+  const source = new TokenSource(request.promptText, request.seed, choice, request.ignoreEnd);
+  const holder = new StopHolder(request.stop);
+  let produced = 0;
+  for await (const arrival of engine.run(request, signal)) {
+    const piece = take(source, holder, choice, produced, Math.min(arrival.tokens, request.tokensMax - produced), request.tokensMax);
+    produced = piece.producedTokens;
+    yield { ...piece, cachedTokens: arrival.cachedTokens };
+    if (piece.finish !== null) return;
   }
 }
 

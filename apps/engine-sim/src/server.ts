@@ -4,10 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { Exchange, type Engine } from './exchange.js';
 import { parseFault, type Fault } from './fault.js';
 import type { SimOptions } from './options.js';
-import { engineBusyBody, errorBody, invalidShape, SimError } from './sim-error.js';
+import { engineBusyBody, engineDiedBody, errorBody, invalidShape, SimError } from './sim-error.js';
 import { parseJson, readChatRequest, readCompletionsRequest, readTokenizeRequest, type SimRequest } from './sim-request.js';
 import { SimMetrics } from './sim-metrics.js';
 import { Slots } from './slots.js';
+import { TimedEngine } from './timed-engine.js';
 import { TruthLedger } from './truth-ledger.js';
 import { modelList, SIM_VERSION } from './wire.js';
 
@@ -31,6 +32,7 @@ class SimServer implements Engine {
   readonly slots: Slots;
   readonly metrics: SimMetrics;
   readonly ledger: TruthLedger;
+  readonly timed: TimedEngine | undefined;
   private readonly server: Server;
   private readonly exchanges = new Set<Exchange>();
   private readonly created = Math.floor(Date.now() / 1_000);
@@ -39,7 +41,9 @@ class SimServer implements Engine {
 
   constructor(readonly options: SimOptions) {
     this.slots = new Slots(options['max-num-seqs']);
-    this.metrics = new SimMetrics(options, this.slots);
+    const timingModel = options['timing-model'];
+    this.timed = timingModel === undefined ? undefined : new TimedEngine(options, timingModel, () => this.failAll());
+    this.metrics = new SimMetrics(options, this.slots, this.timed);
     this.ledger = new TruthLedger(options.ledger);
     if (options['fault-injection']) this.fault = parseFault(options.fault);
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => void this.answer(request, response));
@@ -55,12 +59,16 @@ class SimServer implements Engine {
 
   private async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    for (const exchange of this.exchanges) exchange.fail();
+    this.failAll();
     await Promise.all([...this.exchanges].map((exchange) => exchange.finished));
     // What was answered is with the kernel by now; connections that a client opened ahead of need would hold the process for seconds.
     this.server.closeAllConnections();
     await closed;
     this.ledger.close();
+  }
+
+  private failAll(): void {
+    for (const exchange of this.exchanges) exchange.fail();
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -98,24 +106,25 @@ class SimServer implements Engine {
     switch (path) {
       case '/version': return sendJson(response, 200, { version: SIM_VERSION });
       case '/load': return sendJson(response, 200, { server_load: 0 });
-      case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.created, this.options['max-model-len']));
+      case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.options['lora-modules'], this.created, this.options['max-model-len']));
       case '/metrics': {
         const text = await this.metrics.registry.metrics();
         response.writeHead(200, { 'content-type': 'text/plain; version=1.0.0; charset=utf-8' }).end(text);
         return;
       }
       default:
-        response.writeHead(200, { 'content-length': 0 }).end();
+        response.writeHead(this.timed?.dead === true ? 503 : 200, { 'content-length': 0 }).end();
     }
   }
 
   private async generate(request: SimRequest, prefix: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const fault = this.faultOf(incoming);
     const limit = this.options['max-num-queued-reqs'];
+    if (this.timed?.dead === true) throw new SimError(500, engineDiedBody);
     if (fault?.kind === 'refuse' || (limit > 0 && this.exchanges.size >= limit)) throw new SimError(503, engineBusyBody);
     const header = incoming.headers['x-request-id'];
     const requestId = (typeof header === 'string' && header !== '' ? header : (request.requestId ?? randomBytes(8).toString('hex'))).slice(0, REQUEST_ID_MAX);
-    const head = { id: `${prefix}-${requestId}`, created: Math.floor(Date.now() / 1_000), model: this.options.model };
+    const head = { id: `${prefix}-${requestId}`, created: Math.floor(Date.now() / 1_000), model: request.adapter ?? this.options.model };
     const exchange = new Exchange(this, request, head, requestId, fault, response);
     this.exchanges.add(exchange);
     try {

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { SimOptions } from './options.js';
 import type { Slots } from './slots.js';
+import type { TimedEngine } from './timed-engine.js';
 
 const TTFT_BUCKETS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2_560];
 const ITL_BUCKETS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80];
@@ -20,21 +21,29 @@ export class SimMetrics {
   readonly itlSeconds: Histogram;
   readonly e2eSeconds: Histogram;
 
-  constructor(options: SimOptions, slots: Slots) {
+  constructor(options: SimOptions, slots: Slots, timed: TimedEngine | undefined) {
     this.registry.setDefaultLabels({ engine: '0', model_name: options.model });
     const registers = [this.registry];
-    const capacityTokens = options['max-num-seqs'] * options['max-model-len'];
+    const model = timed === undefined ? undefined : () => timed.metrics();
+    const waiting = (): number => model?.().waiting ?? slots.waitingCount;
+    const capacityTokens = model === undefined ? options['max-num-seqs'] * options['max-model-len'] : model().kvBlocks * BLOCK_TOKENS;
     const gauge = (name: string, help: string, read: () => number, labels: Record<string, string> = {}): void => {
       new Gauge({ name, help, registers, labelNames: Object.keys(labels), collect() { this.set(labels, read()); } });
     };
-    gauge('vllm:num_requests_running', 'Number of requests in model execution batches.', () => slots.runningCount);
-    gauge('vllm:num_requests_waiting', 'Number of requests waiting to be processed.', () => slots.waitingCount);
-    gauge('vllm:num_requests_waiting_by_reason', 'Waiting requests by reason.', () => slots.waitingCount, { reason: 'capacity' });
-    gauge('vllm:kv_cache_usage_perc', 'KV-cache usage. 1 means 100 percent usage.', () => Math.min(1, this.cachedTokens / capacityTokens));
+    gauge('vllm:num_requests_running', 'Number of requests in model execution batches.', () => model?.().running ?? slots.runningCount);
+    gauge('vllm:num_requests_waiting', 'Number of requests waiting to be processed.', waiting);
+    gauge('vllm:num_requests_waiting_by_reason', 'Waiting requests by reason.', waiting, { reason: 'capacity' });
+    gauge('vllm:kv_cache_usage_perc', 'KV-cache usage. 1 means 100 percent usage.', () => model?.().kvUsage ?? Math.min(1, this.cachedTokens / capacityTokens));
     gauge('vllm:engine_sleep_state', 'Engine sleep state.', () => 1, { sleep_state: 'awake' });
     gauge('vllm:cache_config_info', 'Information of the LLMEngine CacheConfig.', () => 1, {
-      block_size: String(BLOCK_TOKENS), num_gpu_blocks: String(Math.floor(capacityTokens / BLOCK_TOKENS)), enable_prefix_caching: 'False',
+      block_size: String(BLOCK_TOKENS), num_gpu_blocks: String(Math.floor(capacityTokens / BLOCK_TOKENS)), enable_prefix_caching: model === undefined ? 'False' : 'True',
     });
+    const counter = (name: string, help: string, read: () => number): void => {
+      new Counter({ name, help, registers, collect() { this.reset(); this.inc(read()); } });
+    };
+    counter('vllm:num_preemptions_total', 'Cumulative number of preemption from the engine.', () => model?.().preemptions ?? 0);
+    counter('vllm:prefix_cache_queries_total', 'Prefix cache queries, in terms of number of queried tokens.', () => model?.().prefixQueriedTokens ?? 0);
+    counter('vllm:prefix_cache_hits_total', 'Prefix cache hits, in terms of number of cached tokens.', () => model?.().prefixHitTokens ?? 0);
     this.promptTokens = new Counter({ name: 'vllm:prompt_tokens_total', help: 'Number of prefill tokens processed.', registers });
     this.generationTokens = new Counter({ name: 'vllm:generation_tokens_total', help: 'Number of generation tokens processed.', registers });
     this.requestSuccess = new Counter({ name: 'vllm:request_success_total', help: 'Count of successfully processed requests.', labelNames: ['finished_reason'], registers });

@@ -17,6 +17,10 @@ export interface SimRequest {
   readonly topLogprobs: number;
   readonly seed: number;
   readonly ignoreEnd: boolean;
+  /** The model that was asked for, where it is an adapter. */
+  readonly adapter: string | undefined;
+  /** Separates the prefix cache from that of other salts. */
+  readonly cacheSalt: string | undefined;
   /** `request_id` of the body. */
   readonly requestId: string | undefined;
 }
@@ -99,7 +103,7 @@ function readShared(
   body: SharedBody, promptText: string, tokensAsked: number | undefined, tokensDefault: number | undefined, options: SimOptions,
 ): Omit<SimRequest, 'endpoint' | 'logprobs' | 'topLogprobs'> {
   const limit = options['max-model-len'];
-  if (body.model !== null && body.model !== undefined && body.model !== options.model) {
+  if (body.model !== null && body.model !== undefined && body.model !== options.model && !options['lora-modules'].includes(body.model)) {
     throw new SimError(404, errorBody(`The model \`${body.model}\` does not exist. Valid aliases: ${options.model}.`, 'NotFoundError', 'model', 404));
   }
   if (body.temperature !== null && body.temperature !== undefined && (body.temperature < 0 || body.temperature > 2)) {
@@ -127,6 +131,8 @@ function readShared(
     continuousUsage: (body.stream_options?.include_usage ?? false) && (body.stream_options?.continuous_usage_stats ?? false),
     seed: Math.trunc(body.seed ?? 0),
     ignoreEnd: body.ignore_eos ?? false,
+    adapter: options['lora-modules'].find((name) => name === body.model),
+    cacheSalt: body.cache_salt ?? undefined,
     requestId: body.request_id ?? undefined,
   };
 }

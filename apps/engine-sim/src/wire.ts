@@ -18,11 +18,24 @@ export interface SimUsage {
   readonly prompt_tokens: number;
   readonly total_tokens: number;
   readonly completion_tokens: number;
-  readonly prompt_tokens_details: null;
+  readonly prompt_tokens_details: PromptTokensDetails | null;
 }
 
-export function usageOf(promptTokens: number, completionTokens: number): SimUsage {
-  return { prompt_tokens: promptTokens, total_tokens: promptTokens + completionTokens, completion_tokens: completionTokens, prompt_tokens_details: null };
+/** vLLM fills in different keys for each kind of answer. */
+export interface PromptTokensDetails {
+  readonly cached_tokens: number;
+  readonly created_cache_tokens?: number | null;
+  readonly multimodal_tokens?: null;
+}
+
+export function usageOf(promptTokens: number, completionTokens: number, details: PromptTokensDetails | null): SimUsage {
+  return { prompt_tokens: promptTokens, total_tokens: promptTokens + completionTokens, completion_tokens: completionTokens, prompt_tokens_details: details };
+}
+
+/** As with `--enable-prompt-tokens-details`. */
+export function detailsOf(request: SimRequest, cachedTokens: number): PromptTokensDetails {
+  if (request.stream) return request.endpoint === 'chat' ? { cached_tokens: cachedTokens, created_cache_tokens: 0 } : { cached_tokens: cachedTokens };
+  return { cached_tokens: cachedTokens, created_cache_tokens: request.endpoint === 'chat' ? 0 : null, multimodal_tokens: null };
 }
 
 /** The first chunk of a choice of a streamed chat: it comes with the first token, not before. */
@@ -98,10 +111,12 @@ function completionsLogprobs(request: SimRequest, tokens: readonly string[]): un
   return { text_offset: offsets, token_logprobs: tokens.map(() => SIM_LOGPROB), tokens, top_logprobs: tokens.map((token) => ({ [token]: SIM_LOGPROB })) };
 }
 
-export function modelList(model: string, created: number, modelTokensMax: number): unknown {
+/** The model and its adapters, which name their parent and no length of their own. */
+export function modelList(model: string, adapters: readonly string[], created: number, modelTokensMax: number): unknown {
   const permission = {
     id: 'modelperm-0000000000000000', object: 'model_permission', created, allow_create_engine: false, allow_sampling: true, allow_logprobs: true,
     allow_search_indices: false, allow_view: true, allow_fine_tuning: false, organization: '*', group: null, is_blocking: false,
   };
-  return { object: 'list', data: [{ id: model, object: 'model', created, owned_by: 'vllm', root: model, parent: null, max_model_len: modelTokensMax, permission: [permission] }] };
+  const entry = (id: string, parent: string | null) => ({ id, object: 'model', created, owned_by: 'vllm', root: id, parent, max_model_len: parent === null ? modelTokensMax : null, permission: [permission] });
+  return { object: 'list', data: [entry(model, null), ...adapters.map((adapter) => entry(adapter, model))] };
 }

@@ -17,7 +17,7 @@ export class Deploy extends ApiCommand {
     artifact: Args.string({ required: true, description: 'where the weights are' }),
   };
   static override flags = {
-    engine: Flags.string({ options: ['llama.cpp', 'vllm', 'engine-sim'], default: 'llama.cpp', description: 'what serves it' }),
+    engine: Flags.string({ options: ['llama.cpp', 'vllm', 'engine-sim', 'triton', 'onnx'], default: 'llama.cpp', description: 'what serves it' }),
     digest: Flags.string({ description: 'sha256:… that the artifact must have' }),
     'min-replicas': Flags.integer({ default: 1, min: 0 }),
     'max-replicas': Flags.integer({ default: 1, min: 1 }),

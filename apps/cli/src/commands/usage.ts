@@ -1,9 +1,12 @@
 import { Flags } from '@oclif/core';
 import { usagePage } from '@penstock/contract-http';
+import type { z } from 'zod';
 import { ApiCommand } from '../api-command.js';
 import { table } from '../terminal/table.js';
 
 const DAY_SECONDS = 86_400;
+/** More buckets than a person reads or a script should fetch in one go. */
+const BUCKETS_MAX = 10_000;
 
 export class Usage extends ApiCommand {
   static override summary = 'Show token usage in time buckets, each request counted once.';
@@ -21,12 +24,19 @@ export class Usage extends ApiCommand {
     const query = new URLSearchParams({ start_time: String(now - flags.days * DAY_SECONDS), bucket_width: flags.bucket });
     for (const group of flags['group-by']) query.append('group_by', group);
     if (flags.request !== undefined) query.set('request_id', flags.request);
-    const page = await this.clientFor(flags).call('GET', `/v1/organization/usage/completions?${query}`, usagePage);
-    const rows = page.data.flatMap((bucket) =>
+    const client = this.clientFor(flags);
+    const buckets: z.infer<typeof usagePage>['data'] = [];
+    let page: z.infer<typeof usagePage> | undefined;
+    do {
+      if (page?.next_page) query.set('page', page.next_page);
+      page = await client.call('GET', `/v1/organization/usage/completions?${query}`, usagePage);
+      buckets.push(...page.data);
+    } while (page.has_more && buckets.length < BUCKETS_MAX);
+    const rows = buckets.flatMap((bucket) =>
       bucket.results.map((result) => [new Date(bucket.start_time * 1_000).toISOString(), result.model ?? '-', result.project_id ?? '-', result.api_key_id ?? '-', String(result.num_model_requests), String(result.input_tokens), String(result.input_cached_tokens), String(result.output_tokens)]),
     );
     this.log(table(['BUCKET', 'MODEL', 'PROJECT', 'KEY', 'REQUESTS', 'PROMPT', 'CACHED', 'COMPLETION'], rows));
     if (page.has_more) this.logToStderr('There are more buckets: use a wider --bucket or fewer --days.');
-    return page;
+    return { ...page, data: buckets };
   }
 }

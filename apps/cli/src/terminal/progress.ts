@@ -1,37 +1,38 @@
-import { SingleBar } from 'cli-progress';
+import { MultiBar, type SingleBar } from 'cli-progress';
 import { formatBytes } from './format.js';
 
-/** One thing that goes on, shown as a bar on a terminal and as a line every few percent elsewhere. */
+/** Things that go on at the same time: a bar for each on a terminal, a line for each tenth elsewhere. */
 export class ProgressLine {
-  private bar: SingleBar | undefined;
-  private lastLogged = -1;
+  private bars: MultiBar | undefined;
+  private readonly barOf = new Map<string, SingleBar>();
+  private readonly tenthOf = new Map<string, number>();
 
   constructor(private readonly stream: NodeJS.WriteStream = process.stderr) {}
 
   /** `total` of undefined means that the size is not known yet. */
   update(label: string, completed: number, total: number | undefined): void {
     if (!this.stream.isTTY) {
-      this.logEveryTenth(label, completed, total);
+      this.logEachTenth(label, completed, total);
       return;
     }
-    if (this.bar === undefined) {
-      this.bar = new SingleBar({ stream: this.stream, format: '{label} [{bar}] {percentage}% {done} of {size}, {eta} s left', hideCursor: true, clearOnComplete: true, etaBuffer: 50 });
-      this.bar.start(Math.max(total ?? 1, 1), completed, { label, done: '', size: '' });
-    }
-    this.bar.setTotal(Math.max(total ?? completed, 1));
-    this.bar.update(completed, { label, done: formatBytes(completed), size: total === undefined ? '?' : formatBytes(total) });
+    this.bars ??= new MultiBar({ stream: this.stream, format: '{label} [{bar}] {percentage}% {done} of {size}, {eta} s left', hideCursor: true, clearOnComplete: true, etaBuffer: 50 });
+    const bar = this.barOf.get(label) ?? this.bars.create(1, 0, { label, done: '', size: '' });
+    this.barOf.set(label, bar);
+    bar.setTotal(Math.max(total ?? completed, 1));
+    bar.update(completed, { label, done: formatBytes(completed), size: total === undefined ? '?' : formatBytes(total) });
   }
 
+  /** Takes every bar off the terminal. */
   stop(): void {
-    this.bar?.stop();
-    this.bar = undefined;
-    this.lastLogged = -1;
+    this.bars?.stop();
+    this.bars = undefined;
+    this.barOf.clear();
   }
 
-  private logEveryTenth(label: string, completed: number, total: number | undefined): void {
+  private logEachTenth(label: string, completed: number, total: number | undefined): void {
     const tenth = total === undefined || total === 0 ? 0 : Math.floor((completed / total) * 10);
-    if (tenth === this.lastLogged) return;
-    this.lastLogged = tenth;
+    if (tenth <= (this.tenthOf.get(label) ?? -1)) return;
+    this.tenthOf.set(label, tenth);
     this.stream.write(total === undefined ? `${label}…\n` : `${label}: ${formatBytes(completed)} of ${formatBytes(total)} (${tenth * 10} %)\n`);
   }
 }

@@ -2,6 +2,7 @@ export * from './batch.js';
 export * from './define-command.js';
 export * from './fleet.js';
 export * from './metering.js';
+export * from './quota.js';
 export * from './registry.js';
 export * from './replay.js';
 export * from './routing.js';

@@ -12,7 +12,7 @@ export const modelVersionView = z.object({
   source: artifactSource,
   totalBytes: bytes,
   digest: digest.nullable(),
-  format: z.enum(['gguf', 'safetensors', 'none']).nullable(),
+  format: z.enum(['gguf', 'safetensors', 'none', 'onnx']).nullable(),
   architecture: z.string().nullable(),
   parameters: z.number().nullable(),
   precision: z.string().nullable(),
@@ -46,7 +46,7 @@ export const registerModelVersion = defineCommand({
     organisationId: id.nullable().default(null),
     license: z.string().max(200).nullable().default(null),
     /** Declared figures for what has no header to read (attached and simulated engines). */
-    declared: z.object({ contextTokensMax: tokens.default(4_096), capabilities: z.array(z.enum(['chat', 'completions', 'embeddings'])).default(['chat', 'completions']) }).prefault({}),
+    declared: z.object({ contextTokensMax: tokens.default(4_096), capabilities: z.array(z.enum(['chat', 'completions', 'embeddings', 'infer'])).default(['chat', 'completions']) }).prefault({}),
   }),
   reply: z.object({ modelVersionId: id, status: z.enum(['submitted', 'registered', 'rejected']) }),
 });

@@ -1,7 +1,9 @@
 import type { z } from 'zod';
 import type { EventContract } from './define-event.js';
 import { apiKeyCreatedV1 } from './api-key-created.v1.js';
+import { apiKeyCreatedV2 } from './api-key-created.v2.js';
 import { apiKeyRevokedV1 } from './api-key-revoked.v1.js';
+import { apiKeyRotatedV1 } from './api-key-rotated.v1.js';
 import { batchJobCancelRequestedV1 } from './batch-job-cancel-requested.v1.js';
 import { batchJobChunkCompletedV1 } from './batch-job-chunk-completed.v1.js';
 import { batchJobCreatedV1 } from './batch-job-created.v1.js';
@@ -12,9 +14,12 @@ import { endpointDeployedV1 } from './endpoint-deployed.v1.js';
 import { endpointRetiredV1 } from './endpoint-retired.v1.js';
 import { fileDeletedV1 } from './file-deleted.v1.js';
 import { fileUploadedV1 } from './file-uploaded.v1.js';
+import { keyUsesNotedV1 } from './key-uses-noted.v1.js';
+import { limitsSetV1 } from './limits-set.v1.js';
 import { modelVersionRegisteredV1 } from './model-version-registered.v1.js';
 import { modelVersionRejectedV1 } from './model-version-rejected.v1.js';
 import { modelVersionSubmittedV1 } from './model-version-submitted.v1.js';
+import { modelVersionTensorsReadV1 } from './model-version-tensors-read.v1.js';
 import { nodeJoinedV1 } from './node-joined.v1.js';
 import { nodeLostV1 } from './node-lost.v1.js';
 import { organisationCreatedV1 } from './organisation-created.v1.js';
@@ -29,6 +34,8 @@ import { replicaFailedV1 } from './replica-failed.v1.js';
 import { replicaPlacedV1 } from './replica-placed.v1.js';
 import { replicaReadyV1 } from './replica-ready.v1.js';
 import { replicaStoppedV1 } from './replica-stopped.v1.js';
+import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
+import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
 import { usageRecordedV1 } from './usage-recorded.v1.js';
 import { wantedReplicasChangedV1 } from './wanted-replicas-changed.v1.js';
 
@@ -37,10 +44,17 @@ export const eventCatalogue = [
   organisationCreatedV1,
   projectCreatedV1,
   apiKeyCreatedV1,
+  apiKeyCreatedV2,
+  apiKeyRotatedV1,
   apiKeyRevokedV1,
+  keyUsesNotedV1,
+  serviceAccountCreatedV1,
+  serviceAccountDisabledV1,
+  limitsSetV1,
   modelVersionSubmittedV1,
   modelVersionRegisteredV1,
   modelVersionRejectedV1,
+  modelVersionTensorsReadV1,
   endpointDeployedV1,
   endpointRetiredV1,
   nodeJoinedV1,

@@ -21,5 +21,13 @@ export const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 /** What a customer calls a model by: as in Hugging Face names, so slashes and dots are allowed. */
 export const modelName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$/);
 
-export const engineKind = z.enum(['llama.cpp', 'vllm', 'engine-sim']);
+/** `triton` and `onnx` serve tensors by the Open Inference Protocol, the others text. */
+export const engineKind = z.enum(['llama.cpp', 'vllm', 'engine-sim', 'triton', 'onnx']);
 export type EngineKind = z.infer<typeof engineKind>;
+
+/** The engines that take and give tensors, and no text. */
+export type TensorEngineKind = 'triton' | 'onnx';
+
+export function isTensorEngine(engine: EngineKind): engine is TensorEngineKind {
+  return engine === 'triton' || engine === 'onnx';
+}

@@ -14,7 +14,7 @@ export const modelVersionRegisteredV1 = defineEvent({
     artifacts: z.array(z.object({ path: z.string().max(500), bytes, digest })).max(1_000),
     /** Which source the bytes were really read from. */
     source: artifactSource,
-    format: z.enum(['gguf', 'safetensors', 'none']),
+    format: z.enum(['gguf', 'safetensors', 'none', 'onnx']),
     architecture: z.string().max(100).nullable(),
     parameters: z.number().nonnegative().nullable(),
     precision: z.string().max(50).nullable(),
@@ -27,7 +27,7 @@ export const modelVersionRegisteredV1 = defineEvent({
       /** Where the figures come from. */
       basis: z.enum(['header', 'declared', 'assumed']),
     }),
-    capabilities: z.array(z.enum(['chat', 'completions', 'embeddings'])).max(10),
+    capabilities: z.array(z.enum(['chat', 'completions', 'embeddings', 'infer'])).max(10),
     license: z.string().max(200).nullable(),
     /** True for weights that were drawn at random: answers are noise, and everything that lists the model says so. */
     randomWeights: z.boolean(),

@@ -21,7 +21,7 @@ export const modelVersionSubmittedV1 = defineEvent({
     organisationId: id.nullable(),
     /** What the owner says of it: the licence, and figures for what no header tells. */
     license: z.string().max(200).nullable().optional(),
-    declared: z.object({ contextTokensMax: tokens, capabilities: z.array(z.enum(['chat', 'completions', 'embeddings'])).max(10) }).optional(),
+    declared: z.object({ contextTokensMax: tokens, capabilities: z.array(z.enum(['chat', 'completions', 'embeddings', 'infer'])).max(10) }).optional(),
   }),
   example: {
     modelVersionId: 'mv_01',

@@ -1,3 +1,5 @@
+import type { ApiKeyCreatedV1 } from './api-key-created.v1.js';
+import type { ApiKeyCreatedV2 } from './api-key-created.v2.js';
 import { contractOf } from './event-catalogue.js';
 
 /** Turns one published version into the next. Pure, and kept for ever. */
@@ -7,8 +9,14 @@ export interface Upcaster {
   upcast(data: unknown): unknown;
 }
 
-/** Every step from an old version to the next one; empty while each type has one version. */
-export const upcasters: readonly Upcaster[] = [];
+/** Every step from an old version to the next one. */
+export const upcasters: readonly Upcaster[] = [
+  {
+    from: 'api-key.created.v1',
+    to: 'api-key.created.v2',
+    upcast: (data): ApiKeyCreatedV2 => ({ ...(data as ApiKeyCreatedV1), serviceAccountId: null, scopes: null, replacesKeyId: null }),
+  },
+];
 
 export type ParsedEvent =
   | { readonly kind: 'parsed'; readonly type: string; readonly data: unknown }

@@ -18,7 +18,8 @@ export const usageRecordedV1 = defineEvent({
     modelVersionId: id,
     replicaId: id.nullable(),
     batchId: id.nullable(),
-    operation: z.enum(['chat', 'completions', 'embeddings']),
+    /** `infer` is one inference on tensors, which has no tokens. */
+    operation: z.enum(['chat', 'completions', 'embeddings', 'infer']),
     stream: z.boolean(),
     /** `aborted`: the client went away. `interrupted`: the gateway died meanwhile and settled it after its restart. */
     status: z.enum(['completed', 'aborted', 'failed', 'interrupted']),

@@ -1,5 +1,6 @@
 import { endpointView, modelVersionView, nodeView, projectionVerification, replicaView } from '@penstock/contract-commands';
 import { z } from 'zod';
+import { keyScopes } from './route-scope.js';
 
 export const createOrganisationRequest = z.strictObject({ name: z.string().min(1).max(200) });
 export const organisationBody = z.object({ id: z.string(), name: z.string(), created_at: z.int() });
@@ -16,6 +17,10 @@ export const createKeyRequest = z.strictObject({
   kind: z.enum(['inference', 'admin']).default('inference'),
   models: z.array(z.string().max(200)).max(1_000).nullable().default(null),
   expires_at: z.iso.datetime().nullable().default(null),
+  /** What the key may do; null allows everything that its kind opens. */
+  scopes: z.array(z.enum(keyScopes)).min(1).max(keyScopes.length).nullable().default(null),
+  /** The service account that the key is for; its project is the key's. */
+  service_account_id: z.string().max(128).nullable().default(null),
 });
 export const keyBody = z.object({
   id: z.string(),
@@ -29,10 +34,57 @@ export const keyBody = z.object({
   created_at: z.int(),
   expires_at: z.int().nullable(),
   revoked_at: z.int().nullable(),
+  scopes: z.array(z.string()).nullable().default(null),
+  service_account_id: z.string().nullable().default(null),
+  /** The key that took its place. */
+  replaced_by: z.string().nullable().default(null),
+  /** To the hour or so; null for a key that was not used yet. */
+  last_used_at: z.int().nullable().default(null),
 });
 /** The only time the key itself is shown. */
 export const createdKeyBody = keyBody.extend({ key: z.string() });
+export const rotateKeyRequest = z.strictObject({
+  /** How long the old key works beside the new one; at most 30 days. */
+  overlap_seconds: z.int().min(0).max(30 * 86_400).default(86_400),
+  /** When the new key expires; null for never. */
+  expires_at: z.iso.datetime().nullable().default(null),
+});
 export const keyList = z.object({ data: z.array(keyBody) });
+
+export const createServiceAccountRequest = z.strictObject({
+  name: z.string().min(1).max(200),
+  /** The default project of the caller's organisation when left out. */
+  project_id: z.string().max(128).optional(),
+});
+export const serviceAccountBody = z.object({ id: z.string(), name: z.string(), organisation_id: z.string(), project_id: z.string(), created_at: z.int(), disabled_at: z.int().nullable() });
+export const serviceAccountList = z.object({ data: z.array(serviceAccountBody) });
+
+const limitAmount = z.int().min(1).max(1_000_000_000_000).nullable().default(null);
+/** Sets all limits of one subject and model; what is left out or null is not limited. */
+export const setLimitsRequest = z.strictObject({
+  /** The id of an organisation, a project or a key. */
+  subject_id: z.string().max(128),
+  /** One model; null for what all models may use together. */
+  model: z.string().max(200).nullable().default(null),
+  requests_per_minute: limitAmount,
+  tokens_per_minute: limitAmount,
+  concurrency: limitAmount,
+  context_tokens_max: limitAmount,
+  priority_tier: z.enum(['reserved', 'paid', 'best-effort', 'batch']).nullable().default(null),
+});
+export const limitsBody = z.object({
+  subject: z.enum(['organisation', 'project', 'key']),
+  subject_id: z.string(),
+  organisation_id: z.string(),
+  model: z.string().nullable(),
+  requests_per_minute: z.int().nullable(),
+  tokens_per_minute: z.int().nullable(),
+  concurrency: z.int().nullable(),
+  context_tokens_max: z.int().nullable(),
+  priority_tier: z.string().nullable(),
+});
+export const limitsList = z.object({ data: z.array(limitsBody) });
+export const limitsQuery = z.object({ subject_id: z.string().max(128).optional(), limit: z.coerce.number().int().min(1).max(10_000).default(1_000) });
 
 export const modelVersionList = z.object({ data: z.array(modelVersionView) });
 export const endpointList = z.object({ data: z.array(endpointView) });

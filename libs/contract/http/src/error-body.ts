@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { describeError } from './error-catalogue.js';
+import { describeError, type ErrorDescriptor } from './error-catalogue.js';
 
 /** OpenAI's error envelope: all four keys are always there. */
 export const openAiErrorBody = z.object({
@@ -30,11 +30,19 @@ export interface ApiFault {
   readonly message: string;
   readonly param?: string | undefined;
   readonly retryAfterMs?: number | undefined;
+  /** OpenAI's `error.type` where one code has several: a limit on tokens is `tokens`, one on requests `requests`. */
+  readonly type?: ErrorDescriptor['type'] | undefined;
+  /** Overrides the catalogue where the same code may or may not pass later: a request above a whole limit never does. */
+  readonly retryable?: boolean | undefined;
 }
 
 export function toOpenAiError(fault: ApiFault): OpenAiErrorBody {
   const { type, code } = describeError(fault.code);
-  return { error: { message: fault.message, type, param: fault.param ?? null, code } };
+  return { error: { message: fault.message, type: fault.type ?? type, param: fault.param ?? null, code } };
+}
+
+export function toTensorError(fault: ApiFault): { readonly error: string; readonly code: string } {
+  return { error: fault.message, code: describeError(fault.code).code };
 }
 
 export function toProblem(fault: ApiFault, requestId: string): ProblemBody {
@@ -47,7 +55,7 @@ const RETRY_HINT_MS_MAX = 60_000;
 
 /** `x-should-retry`, and for what may pass `retry-after-ms` with the rounded-up `retry-after`. */
 export function retryHeaders(fault: ApiFault): Record<string, string> {
-  const { retryable } = describeError(fault.code);
+  const retryable = fault.retryable ?? describeError(fault.code).retryable;
   const headers: Record<string, string> = { 'x-should-retry': String(retryable) };
   if (retryable && fault.retryAfterMs !== undefined) {
     const waitMs = Math.min(Math.max(1, Math.ceil(fault.retryAfterMs)), RETRY_HINT_MS_MAX);

@@ -19,7 +19,7 @@ export const deployRequest = z.object({
   model_artifact: z.string().min(1).max(2_048),
   /** `sha256:…` that the artifact must have. */
   digest: z.string().regex(/^sha256:[0-9a-f]{64}$/).optional(),
-  framework: z.enum(['llama.cpp', 'vllm', 'engine-sim']),
+  framework: z.enum(['llama.cpp', 'vllm', 'engine-sim', 'triton', 'onnx']),
   version: z.string().min(1).max(100).default('1'),
   license: z.string().max(200).optional(),
   hardware: z.object({

@@ -4,6 +4,8 @@ import * as admin from './admin.js';
 import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, fileListQuery } from './batches.js';
 import { chatCompletion, chatCompletionRequest } from './chat.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { asyncResponseBody } from './stored-answers.js';
+import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
 import { usagePage, usageQuery } from './usage.js';
 
 /** Who may call a route. `inference` and `admin` are kinds of API key; `either` takes both; `none` is open to everybody. */
@@ -17,10 +19,11 @@ export interface RouteContract {
   readonly access: RouteAccess;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
-  /** `multipart` bodies are described in words; `json` is the default where `body` is set. */
-  readonly bodyKind?: 'json' | 'multipart';
+  /** `multipart` bodies are described in words; `tensor` is JSON, or a JSON head with binary tensors behind it, whatever its content type; `json` is the default where `body` is set. */
+  readonly bodyKind?: 'json' | 'multipart' | 'tensor';
   readonly status: number;
-  readonly response: z.ZodType | 'binary';
+  /** `empty` says everything by its status. */
+  readonly response: z.ZodType | 'binary' | 'empty';
 }
 
 /** Every public route: OpenAPI is generated from it, and tests send each one bad input. */
@@ -38,7 +41,19 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/batches', summary: 'Batch jobs of the organisation.', access: 'inference', query: batchListQuery, status: 200, response: batchList },
   { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
+  { method: 'GET', path: '/v1/async/{async_id}', summary: 'A request that was sent with `Prefer: respond-async`: its state, and its answer once it is there; as `text/event-stream` the answer as it comes.', access: 'inference', status: 200, response: asyncResponseBody },
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
+  { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
+  { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },
+  { method: 'GET', path: '/v2', summary: 'Open Inference Protocol: the server and the extensions it knows.', access: 'either', status: 200, response: tensorServer },
+  { method: 'GET', path: '/v2/health/live', summary: 'Open Inference Protocol: the server runs.', access: 'either', status: 200, response: 'empty' },
+  { method: 'GET', path: '/v2/health/ready', summary: 'Open Inference Protocol: the server takes requests.', access: 'either', status: 200, response: 'empty' },
+  { method: 'GET', path: '/v2/models/{model_name}', summary: 'Open Inference Protocol: the tensors a model takes and gives.', access: 'either', status: 200, response: tensorModel },
+  { method: 'GET', path: '/v2/models/{model_name}/ready', summary: 'Open Inference Protocol: a replica of the model answered a real inference and takes requests.', access: 'either', status: 200, response: 'empty' },
+  { method: 'POST', path: '/v2/models/{model_name}/infer', summary: 'Open Inference Protocol: one inference, with tensors in JSON or binary.', access: 'inference', body: inferRequest, bodyKind: 'tensor', status: 200, response: inferResponse },
+  { method: 'GET', path: '/v2/models/{model_name}/versions/{model_version}', summary: 'Open Inference Protocol: one version of a model.', access: 'either', status: 200, response: tensorModel },
+  { method: 'GET', path: '/v2/models/{model_name}/versions/{model_version}/ready', summary: 'Open Inference Protocol: whether a version is ready.', access: 'either', status: 200, response: 'empty' },
+  { method: 'POST', path: '/v2/models/{model_name}/versions/{model_version}/infer', summary: 'Open Inference Protocol: one inference on a version.', access: 'inference', body: inferRequest, bodyKind: 'tensor', status: 200, response: inferResponse },
   { method: 'POST', path: '/admin/v1/organisations', summary: 'Create an organisation with a default project.', access: 'admin', body: admin.createOrganisationRequest, status: 201, response: admin.organisationBody },
   { method: 'GET', path: '/admin/v1/organisations', summary: 'Organisations.', access: 'admin', status: 200, response: admin.organisationList },
   { method: 'POST', path: '/admin/v1/projects', summary: 'Create a project.', access: 'admin', body: admin.createProjectRequest, status: 201, response: admin.projectBody },
@@ -46,6 +61,12 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/admin/v1/keys', summary: 'Create an API key; it is shown this once.', access: 'admin', body: admin.createKeyRequest, status: 201, response: admin.createdKeyBody },
   { method: 'GET', path: '/admin/v1/keys', summary: 'API keys, redacted.', access: 'admin', status: 200, response: admin.keyList },
   { method: 'DELETE', path: '/admin/v1/keys/{key_id}', summary: 'Revoke an API key.', access: 'admin', status: 200, response: admin.keyBody },
+  { method: 'POST', path: '/admin/v1/keys/{key_id}/rotate', summary: 'Create a key in place of another, which works a while longer; the new one is shown this once.', access: 'admin', body: admin.rotateKeyRequest, status: 201, response: admin.createdKeyBody },
+  { method: 'POST', path: '/admin/v1/service-accounts', summary: 'Create a service account.', access: 'admin', body: admin.createServiceAccountRequest, status: 201, response: admin.serviceAccountBody },
+  { method: 'GET', path: '/admin/v1/service-accounts', summary: 'Service accounts.', access: 'admin', status: 200, response: admin.serviceAccountList },
+  { method: 'DELETE', path: '/admin/v1/service-accounts/{service_account_id}', summary: 'Disable a service account and every key of it.', access: 'admin', status: 200, response: admin.serviceAccountBody },
+  { method: 'POST', path: '/admin/v1/limits', summary: 'Set the limits of an organisation, a project or a key, for all models or for one.', access: 'admin', body: admin.setLimitsRequest, status: 200, response: admin.limitsBody },
+  { method: 'GET', path: '/admin/v1/limits', summary: 'Limits that are set.', access: 'admin', query: admin.limitsQuery, status: 200, response: admin.limitsList },
   { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },

@@ -10,6 +10,8 @@ export interface Principal {
   readonly keyId: string;
   /** Model names the key may call; null for every model of its organisation. */
   readonly models: readonly string[] | null;
+  /** What the key may do; left out or null, everything that its kind opens. */
+  readonly scopes?: readonly string[] | null;
 }
 
 export type Authorisation =
@@ -22,17 +24,23 @@ export function authorise(state: AccessState, hmac: string, nowMs: number): Auth
   const keyId = state.keyIdByHmac.get(hmac);
   const key = keyId === undefined ? undefined : state.keys.get(keyId);
   if (key === undefined || key.revokedAtMs !== null) return { kind: 'refused', reason: 'invalid' };
+  if (key.serviceAccountId !== null && state.serviceAccounts.get(key.serviceAccountId)?.disabledAtMs !== null) return { kind: 'refused', reason: 'invalid' };
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'refused', reason: 'expired' };
   return { kind: 'authorised', principal: principalOf(key) };
 }
 
 function principalOf(key: ApiKeyEntry): Principal {
-  return { kind: key.kind, organisationId: key.organisationId, projectId: key.projectId, keyId: key.keyId, models: key.models };
+  return { kind: key.kind, organisationId: key.organisationId, projectId: key.projectId, keyId: key.keyId, models: key.models, scopes: key.scopes };
 }
 
 /** True for whoever runs the installation: the root key, and admin keys of the root organisation. */
 export function isOperator(principal: Principal): boolean {
   return principal.kind === 'root' || (principal.kind === 'admin' && principal.organisationId === ROOT_ORGANISATION_ID);
+}
+
+/** Whether the key may do what a route is for. */
+export function hasScope(principal: Principal, scope: string): boolean {
+  return principal.scopes === undefined || principal.scopes === null || principal.scopes.includes(scope);
 }
 
 /** Whether the key itself may call the model; whether its organisation may is the catalogue's to say. */

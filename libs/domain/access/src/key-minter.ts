@@ -15,6 +15,8 @@ export interface KeyMinter {
   hmac(presented: string): string;
   /** Whether both are the same secret, in time that does not depend on where they differ. */
   isSame(presented: string, secret: string): boolean;
+  /** What keeps an organisation's prompts apart in the caches of engines: always the same, and nobody outside can tell it. */
+  cacheSalt(organisationId: string): string;
 }
 
 /** How an API key starts, so that people and secret scanners recognise one. */

@@ -19,3 +19,17 @@ export const ROOT_ORGANISATION_ID = 'org_root';
 export function defaultProjectId(organisationId: string): string {
   return `proj_${organisationId.replace(/^org_/, '')}`;
 }
+
+export function serviceAccountRef(serviceAccountId: string): AggregateRef {
+  return { context: 'access', aggregate: 'service-account', id: serviceAccountId };
+}
+
+/** The limits of one organisation, project or key: ids are unique across the three. */
+export function limitsRef(subjectId: string): AggregateRef {
+  return { context: 'access', aggregate: 'limits', id: subjectId };
+}
+
+/** What one gateway saw of the use of keys. */
+export function keyUsesRef(gatewayId: string): AggregateRef {
+  return { context: 'access', aggregate: 'key-uses', id: gatewayId };
+}

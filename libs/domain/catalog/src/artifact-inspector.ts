@@ -1,8 +1,8 @@
-import type { ArtifactSource } from '@penstock/contract-events';
+import type { ArtifactSource, TensorSpec } from '@penstock/contract-events';
 
 /** What the header of the weights says. Null where it says nothing. */
 export interface ArtifactHeader {
-  readonly format: 'gguf' | 'safetensors' | 'none';
+  readonly format: 'gguf' | 'safetensors' | 'none' | 'onnx';
   readonly architecture: string | null;
   readonly parameters: number | null;
   /** Such as `Q4_1` or `BF16`; `MIXED` never: the type of most of the bytes counts. */
@@ -16,6 +16,8 @@ export interface ArtifactHeader {
   readonly license: string | null;
   /** True when the file says of itself that its weights are random. */
   readonly randomWeights: boolean;
+  /** What a model of tensors takes and gives; left out by formats of text. */
+  readonly tensors?: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] } | undefined;
 }
 
 export interface InspectedArtifact {

@@ -4,7 +4,7 @@ import type { EndpointEvent } from './endpoint.js';
 import type { ModelVersionEvent } from './model-version.js';
 
 export function isModelVersionEvent<Event extends CatalogueEvent>(event: Event): event is Event & ModelVersionEvent {
-  return event.type === 'model-version.submitted.v1' || event.type === 'model-version.registered.v1' || event.type === 'model-version.rejected.v1';
+  return event.type === 'model-version.submitted.v1' || event.type === 'model-version.registered.v1' || event.type === 'model-version.rejected.v1' || event.type === 'model-version.tensors-read.v1';
 }
 
 export function isEndpointEvent<Event extends CatalogueEvent>(event: Event): event is Event & EndpointEvent {
@@ -13,7 +13,8 @@ export function isEndpointEvent<Event extends CatalogueEvent>(event: Event): eve
 
 /** Folds one event of a model version, for the projection in memory and for the table. Total: what does not fit changes nothing. */
 export function evolveModelVersion(state: ModelVersionState | undefined, event: ModelVersionEvent, atMs: number): ModelVersionState | undefined {
-  if (event.type === 'model-version.submitted.v1') return { ...event.data, status: 'submitted', registered: null, rejection: null, createdAtMs: atMs };
+  if (event.type === 'model-version.submitted.v1') return { ...event.data, status: 'submitted', registered: null, tensors: null, rejection: null, createdAtMs: atMs };
+  if (event.type === 'model-version.tensors-read.v1') return state?.status === 'registered' ? { ...state, tensors: { inputs: event.data.inputs, outputs: event.data.outputs } } : state;
   if (state?.status !== 'submitted') return state;
   return event.type === 'model-version.registered.v1'
     ? { ...state, status: 'registered', registered: event.data }

@@ -18,7 +18,7 @@ interface CatalogSnapshot {
 /** Model versions and endpoints, in memory. */
 export const catalogProjection: Projection<CatalogState> = {
   name: 'catalog',
-  version: 1,
+  version: 2,
   streams: ['EV_REGISTRY'],
   initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [] }),
   apply,

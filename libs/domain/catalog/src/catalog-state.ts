@@ -1,9 +1,11 @@
-import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1 } from '@penstock/contract-events';
+import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, TensorSpec } from '@penstock/contract-events';
 import { scopedName } from './scoped-name.js';
 
 export interface ModelVersionState extends ModelVersionSubmittedV1 {
   readonly status: 'submitted' | 'registered' | 'rejected';
   readonly registered: ModelVersionRegisteredV1 | null;
+  /** What it takes and gives, where its header says so; null for a model of text, or of an engine that was attached. */
+  readonly tensors: { readonly inputs: readonly TensorSpec[]; readonly outputs: readonly TensorSpec[] } | null;
   /** Why it was rejected. */
   readonly rejection: string | null;
   /** When it was submitted last. */

@@ -16,6 +16,12 @@ const LLAMA_OVERHEAD_WEIGHT_SHARE = 0.1;
 
 const ENGINE_SIM_OVERHEAD_BYTES = 64 * MIB;
 
+/** ONNX Runtime in a process of Node: 94 MB measured with a tiny model, and room for activations. */
+const ONNX_OVERHEAD_BYTES = 160 * MIB;
+
+/** Triton 2.51: 34 MB for the server and 70 MB for a Python instance with ONNX Runtime measured, and room for activations. */
+const TRITON_OVERHEAD_BYTES = 192 * MIB;
+
 /** Bytes an engine needs beside weights and key-value cache. */
 export function overheadBytesOf(engine: EngineKind, weightBytes: number): number {
   switch (engine) {
@@ -25,6 +31,10 @@ export function overheadBytesOf(engine: EngineKind, weightBytes: number): number
       return LLAMA_OVERHEAD_BYTES + Math.ceil(weightBytes * LLAMA_OVERHEAD_WEIGHT_SHARE);
     case 'engine-sim':
       return ENGINE_SIM_OVERHEAD_BYTES;
+    case 'onnx':
+      return ONNX_OVERHEAD_BYTES;
+    case 'triton':
+      return TRITON_OVERHEAD_BYTES;
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { ModelVersionRegisteredV1, ModelVersionSubmittedV1 } from '@penstock/contract-events';
-import { modelVersionRegisteredV1, modelVersionSubmittedV1 } from '@penstock/contract-events';
+import type { ModelVersionRegisteredV1, ModelVersionSubmittedV1, ModelVersionTensorsReadV1 } from '@penstock/contract-events';
+import { modelVersionRegisteredV1, modelVersionSubmittedV1, modelVersionTensorsReadV1 } from '@penstock/contract-events';
 import { given } from '@penstock/testing-kit';
 import fc from 'fast-check';
 import { modelVersionDecider, type ModelVersionCommand, type ModelVersionEvent } from './model-version.js';
@@ -52,6 +52,9 @@ describe('modelVersionDecider', () => {
     ['vllm', { kind: 'none' }],
     ['engine-sim', { kind: 'directory', path: '/m' }],
     ['llama.cpp', { kind: 'attached', url: 'http://10.0.0.5:8000' }],
+    ['onnx', { kind: 'attached', url: 'http://10.0.0.5:8000' }],
+    ['onnx', { kind: 'none' }],
+    ['triton', { kind: 'none' }],
   ] as const)('%s refuses a source it cannot use', (engine, source) => {
     expect(given(modelVersionDecider).when(submit({ engine, source })).thenRefused('invalid_value').param).toBe('source');
   });
@@ -65,6 +68,12 @@ describe('modelVersionDecider', () => {
     given(modelVersionDecider, submittedEvent, rejectedEvent).when(register).then();
     given(modelVersionDecider).when(register).thenRefused('not_found');
     given(modelVersionDecider).when(reject).thenRefused('not_found');
+  });
+
+  test('the tensors of a model are told together with its registration', () => {
+    const tensors = modelVersionTensorsReadV1.example as ModelVersionTensorsReadV1;
+    given(modelVersionDecider, submittedEvent).when({ kind: 'register', data: registered, tensors }).then(registeredEvent, { type: 'model-version.tensors-read.v1', data: tensors });
+    given(modelVersionDecider, submittedEvent, rejectedEvent).when({ kind: 'register', data: registered, tensors }).then();
   });
 
   test('property: once registered it stays registered, whatever is asked', () => {

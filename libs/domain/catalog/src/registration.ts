@@ -1,4 +1,4 @@
-import type { ArtifactSource, ModelVersionRegisteredV1, ModelVersionSubmittedV1 } from '@penstock/contract-events';
+import { isTensorEngine, type ArtifactSource, type ModelVersionRegisteredV1, type ModelVersionSubmittedV1, type ModelVersionTensorsReadV1 } from '@penstock/contract-events';
 import type { InspectedArtifact } from './artifact-inspector.js';
 import { overheadBytesOf } from './memory-estimate.js';
 
@@ -58,6 +58,20 @@ export function inspectedRegistration(submitted: ModelVersionSubmittedV1, inspec
   };
 }
 
+/** What the header says of the tensors; undefined where it says nothing. */
+export function inspectedTensors(submitted: ModelVersionSubmittedV1, { header }: InspectedArtifact): ModelVersionTensorsReadV1 | undefined {
+  if (header.tensors === undefined) return undefined;
+  return { modelVersionId: submitted.modelVersionId, inputs: [...header.tensors.inputs], outputs: [...header.tensors.outputs] };
+}
+
+/** Why the engine cannot serve weights of this format; undefined when it can. */
+export function formatMismatch({ engine }: ModelVersionSubmittedV1, { header }: InspectedArtifact): string | undefined {
+  if (isTensorEngine(engine)) return header.format === 'onnx' ? undefined : `The engine ${engine} serves ONNX models, and the artifact is ${header.format}. Give an .onnx file, or choose another engine.`;
+  return header.format === 'onnx' ? `The engine ${engine} does not serve ONNX models. Choose the engine onnx or triton.` : undefined;
+}
+
 function capabilitiesOf(submitted: ModelVersionSubmittedV1): ModelVersionRegisteredV1['capabilities'] {
+  // A model of tensors answers no chat, whatever was said of it.
+  if (isTensorEngine(submitted.engine)) return ['infer'];
   return submitted.declared?.capabilities ?? ['chat', 'completions'];
 }

@@ -10,5 +10,6 @@ export * from './id-source.js';
 export * from './logger.js';
 export * from './projection.js';
 export * from './refusal.js';
+export * from './shared-records.js';
 export * from './signals.js';
 export * from './timers.js';

@@ -3,6 +3,7 @@ import type { PlacementAccelerator, PlacementNode, Reservation } from './placeme
 /** Free memory of every accelerator of the nodes that are up, kept while a plan is made. */
 export class Capacity {
   private readonly used = new Map<string, number>();
+  private readonly holders = new Map<string, number>();
 
   constructor(readonly nodes: readonly PlacementNode[], reservations: readonly Reservation[]) {
     for (const reservation of reservations) this.reserve(reservation);
@@ -13,6 +14,7 @@ export class Capacity {
     for (const acceleratorId of reservation.acceleratorIds) {
       const key = keyOf(reservation.nodeId, acceleratorId);
       this.used.set(key, (this.used.get(key) ?? 0) + share);
+      this.holders.set(key, (this.holders.get(key) ?? 0) + 1);
     }
   }
 
@@ -20,8 +22,9 @@ export class Capacity {
     return this.used.get(keyOf(node.nodeId, accelerator.acceleratorId)) ?? 0;
   }
 
-  /** May be negative when a node came back with less memory than was reserved on it. */
+  /** May be negative when a node came back with less memory than was reserved on it, and is for an exclusive device that is held. */
   freeBytes(node: PlacementNode, accelerator: PlacementAccelerator): number {
+    if (accelerator.isExclusive === true && this.holders.has(keyOf(node.nodeId, accelerator.acceleratorId))) return Number.NEGATIVE_INFINITY;
     return accelerator.memoryBytes - this.usedBytes(node, accelerator);
   }
 }

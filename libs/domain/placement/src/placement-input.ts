@@ -5,6 +5,8 @@ export interface PlacementAccelerator {
   readonly acceleratorId: string;
   readonly type: string;
   readonly memoryBytes: number;
+  /** One replica holds it alone, however little memory it needs. */
+  readonly isExclusive?: boolean | undefined;
 }
 
 /** A node that is up. Lost nodes are left out by the caller. */

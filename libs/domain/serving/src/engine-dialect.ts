@@ -1,4 +1,4 @@
-import type { EngineKind } from '@penstock/contract-events';
+import { isTensorEngine, type EngineKind, type TensorEngineKind } from '@penstock/contract-events';
 import type { ErrorCode } from '@penstock/contract-http';
 import { llamaCppDialect } from './engine-dialect-llama-cpp.js';
 import { vllmDialect } from './engine-dialect-vllm.js';
@@ -45,12 +45,14 @@ export interface EngineDialect {
   readonly requestsPerConnectionMax: number | null;
 }
 
-const dialects: Readonly<Record<EngineKind, EngineDialect>> = {
+const dialects: Readonly<Record<Exclude<EngineKind, TensorEngineKind>, EngineDialect>> = {
   vllm: vllmDialect('vllm'),
   'engine-sim': vllmDialect('engine-sim'),
   'llama.cpp': llamaCppDialect,
 };
 
+/** Throws for an engine of tensors, which answers no chat: who asks has looked at the endpoint. */
 export function dialectOf(kind: EngineKind): EngineDialect {
+  if (isTensorEngine(kind)) throw new Error(`The engine ${kind} takes tensors and has no dialect of chat.`);
   return dialects[kind];
 }

@@ -35,6 +35,21 @@ export const engineMetricMapping: Readonly<Record<EngineKind, Readonly<Record<Te
     promptTokensTotal: ['llamacpp:prompt_tokens_total'],
     completionTokensTotal: ['llamacpp:tokens_predicted_total'],
   },
+  onnx: {
+    running: ['onnx_requests_running'],
+    waiting: ['onnx_requests_waiting'],
+    kvCacheUsage: [],
+    promptTokensTotal: [],
+    completionTokensTotal: [],
+  },
+  triton: {
+    // Triton counts what waits and what is done; of what runs, only the leases of routers tell.
+    running: [],
+    waiting: ['nv_inference_pending_request_count'],
+    kvCacheUsage: [],
+    promptTokensTotal: [],
+    completionTokensTotal: [],
+  },
 };
 
 /** Reads an engine's load out of its metrics; undefined when a figure that the engine must report is absent (absent is not zero). */
@@ -42,12 +57,14 @@ export function readTelemetry(kind: EngineKind, samples: readonly MetricSample[]
   const totals = new Map<string, number>();
   for (const sample of samples) totals.set(sample.name, (totals.get(sample.name) ?? 0) + sample.value);
   const mapping = engineMetricMapping[kind];
+  // A figure without a name is one that the engine does not have, such as the tokens of a model of tensors.
+  const readCount = (field: TelemetryField): number | undefined => (mapping[field].length === 0 ? 0 : read(field));
   const read = (field: TelemetryField): number | undefined => {
     const present = mapping[field].find((name) => totals.has(name));
     const value = present === undefined ? undefined : totals.get(present);
     return value !== undefined && Number.isFinite(value) && value >= 0 ? value : undefined;
   };
-  const [running, waiting, promptTokensTotal, completionTokensTotal] = [read('running'), read('waiting'), read('promptTokensTotal'), read('completionTokensTotal')];
+  const [running, waiting, promptTokensTotal, completionTokensTotal] = [readCount('running'), readCount('waiting'), readCount('promptTokensTotal'), readCount('completionTokensTotal')];
   if (running === undefined || waiting === undefined || promptTokensTotal === undefined || completionTokensTotal === undefined) return undefined;
   const kvCacheUsage = read('kvCacheUsage');
   return { running, waiting, promptTokensTotal, completionTokensTotal, kvCacheUsage: kvCacheUsage === undefined ? null : Math.min(kvCacheUsage, 1) };

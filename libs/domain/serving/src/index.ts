@@ -1,3 +1,4 @@
+export * from './accelerator-type.js';
 export * from './artifact-store.js';
 export * from './chat-answer.js';
 export * from './chat-delta.js';
@@ -20,3 +21,12 @@ export * from './read-json.js';
 export * from './request-fault.js';
 export * from './sse-decoder.js';
 export * from './sse-frame.js';
+export * from './tensor/check-infer.js';
+export * from './tensor/datatypes.js';
+export * from './tensor/decode-infer.js';
+export * from './tensor/encode-infer.js';
+export * from './tensor/infer-answer.js';
+export * from './tensor/infer-body.js';
+export * from './tensor/tensor-fault.js';
+export * from './tensor/tensor-values.js';
+export * from './tensor/zero-infer.js';

@@ -22,8 +22,8 @@ export interface OutboxStats {
  * crashes; a slow or absent event log makes the outbox grow up to its limit, and no request waits for it.
  */
 export interface UsageOutbox {
-  /** Throws {@link UsageOutboxFullError} when usage could no longer be kept safe: the request must be refused then. */
-  open(draft: UsageDraft): OpenUsage;
+  /** The event carries `traceparent` (W3C) where the process lives to publish it. Throws {@link UsageOutboxFullError} when usage could no longer be kept safe: the request must be refused then. */
+  open(draft: UsageDraft, traceparent?: string): OpenUsage;
   /** Waits until everything settled is on disk, and for at most `timeoutMs` until the event log has it. */
   drain(timeoutMs: number): Promise<void>;
   stats(): OutboxStats;

@@ -2,7 +2,7 @@ import type { KeyMinter } from '@penstock/domain-access';
 import type { ObjectStore } from '@penstock/domain-batching';
 import type { UsageOutbox } from '@penstock/domain-usage';
 import type { ServicePorts } from '@penstock/feature-shell';
-import type { DeadLetterQueue } from '@penstock/kernel';
+import type { DeadLetterQueue, SharedRecords } from '@penstock/kernel';
 
 /** What a gateway needs from outside. */
 export interface GatewayPorts extends ServicePorts {
@@ -11,4 +11,6 @@ export interface GatewayPorts extends ServicePorts {
   readonly usage: UsageOutbox;
   readonly objects: ObjectStore;
   readonly deadLetters: DeadLetterQueue;
+  /** Answers that clients asked to be stored; records live a day. */
+  readonly answers: SharedRecords;
 }

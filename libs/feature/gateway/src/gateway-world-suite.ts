@@ -6,7 +6,7 @@ import type { UsageRecordedV1 } from '@penstock/contract-events';
 import type { RunningService } from '@penstock/feature-shell';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
 import { followProjection, silentLogger, type Clock, type DeadLetterEntry, type NewEvent, type Timers } from '@penstock/kernel';
-import { eventually, LocalCommandClient, MemoryEventLog, MemoryObjectStore, MemorySignals } from '@penstock/testing-kit';
+import { eventually, LocalCommandClient, MemoryEventLog, MemoryObjectStore, MemorySharedRecords, MemorySignals } from '@penstock/testing-kit';
 import { randomBytes } from 'node:crypto';
 import { FakeEngine } from './fake-engine-suite.js';
 import { gatewayConfig } from './gateway-config.js';
@@ -54,6 +54,11 @@ export interface WorldOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly slots?: number;
   readonly spoolBytesMax?: number;
+  /** Shared by the gateways of a test. */
+  readonly answers?: MemorySharedRecords;
+  /** Of another world, whose endpoint, engines and router this gateway shares; it has none of its own then. */
+  readonly log?: MemoryEventLog;
+  readonly commands?: LocalCommandClient;
 }
 
 const randomIds = { next: (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}` };
@@ -61,20 +66,20 @@ const randomIds = { next: (prefix: string) => `${prefix}_${randomBytes(16).toStr
 /** A gateway on loopback with engines on loopback; the event log, the router and the stores are in memory. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-gateway-'));
-  const log = new MemoryEventLog();
-  const commands = new LocalCommandClient();
+  const log = options.log ?? new MemoryEventLog();
+  const commands = options.commands ?? new LocalCommandClient();
   const signals = new MemorySignals();
   const engines = await Promise.all(Array.from({ length: options.engines ?? 1 }, () => FakeEngine.start()));
   const append = async (context: 'registry' | 'fleet', aggregate: string, id: string, event: NewEvent): Promise<void> => {
     await log.append({ ref: { context, aggregate, id }, events: [event], expected: 'any', commandId: randomIds.next('cmd'), source: 'test', nowMs: Date.now(), correlationId: 'c', causationId: 'c' });
   };
-  await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
+  if (options.log === undefined) await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
   for (const [index, engine] of engines.entries()) await placeReplica(append, `rep_${index}`, engine.url, options.slots ?? 4);
   const usage = await FileUsageSpool.open({ folder, log, logger: silentLogger, bytesMax: options.spoolBytesMax });
   const deadLetters: DeadLetterEntry[] = [];
   const objects = new MemoryObjectStore();
   const ports: GatewayPorts = {
-    clock: systemClock, timers: systemTimers, ids: randomIds, logger: silentLogger, log, commands, signals, usage, objects, keys: new HmacKeyMinter('pepper-of-the-tests-0001'),
+    clock: systemClock, timers: systemTimers, ids: randomIds, logger: silentLogger, log, commands, signals, usage, objects, answers: options.answers ?? new MemorySharedRecords(), keys: new HmacKeyMinter('pepper-of-the-tests-0001'),
     follow: (projection) => followProjection(log, projection),
     deadLetters: { list: () => Promise.resolve(deadLetters), redrive: (id) => Promise.resolve(deadLetters.some((letter) => letter.id === id) ? { kind: 'done' } : { kind: 'not-found' }) },
   };

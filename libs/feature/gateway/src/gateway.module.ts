@@ -1,9 +1,13 @@
 import { Module, type DynamicModule } from '@nestjs/common';
+import type { KeyUses } from './access/key-uses.js';
 import { EventRoutes } from './admin/event-routes.js';
 import { KeyRoutes } from './admin/key-routes.js';
+import { LimitRoutes } from './admin/limit-routes.js';
 import { PlatformRoutes } from './admin/platform-routes.js';
 import { ProgressRoutes } from './admin/progress-routes.js';
+import { ServiceAccountRoutes } from './admin/service-account-routes.js';
 import { TenantRoutes } from './admin/tenant-routes.js';
+import { AsyncRoutes } from './api/async-routes.js';
 import { BatchesRoutes } from './api/batches-routes.js';
 import { DeployRoutes } from './api/deploy-routes.js';
 import { FilesRoutes } from './api/files-routes.js';
@@ -11,23 +15,37 @@ import { ModelsRoutes } from './api/models-routes.js';
 import { UsageRoutes } from './api/usage-routes.js';
 import { CHAT_PARTS, type ChatParts } from './chat/chat-parts.js';
 import { ChatRoutes } from './chat/chat-routes.js';
+import { DocsRoutes } from './docs/docs-routes.js';
 import type { GatewayPorts } from './gateway-ports.js';
 import type { GatewayViews } from './gateway-views.js';
 import { OpenStreams } from './http/open-streams.js';
-import { GATEWAY_PORTS, GATEWAY_VIEWS } from './tokens.js';
+import type { StoredAnswers } from './stored/stored-answers.js';
+import type { StoredExchange } from './stored/stored-exchange.js';
+import { TensorRoutes } from './tensor/tensor-routes.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
+
+/** What the gateway makes for its routes besides what every request works with. */
+export interface GatewayExtras {
+  readonly uses: KeyUses;
+  readonly answers: StoredAnswers;
+  readonly stored: StoredExchange;
+}
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, TenantRoutes, KeyRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {
-  static with(ports: GatewayPorts, views: GatewayViews, chat: ChatParts): DynamicModule {
+  static with(ports: GatewayPorts, views: GatewayViews, chat: ChatParts, extras: GatewayExtras): DynamicModule {
     return {
       module: GatewayModule,
       providers: [
         { provide: GATEWAY_PORTS, useValue: ports },
         { provide: GATEWAY_VIEWS, useValue: views },
         { provide: CHAT_PARTS, useValue: chat },
+        { provide: KEY_USES, useValue: extras.uses },
+        { provide: STORED_ANSWERS, useValue: extras.answers },
+        { provide: STORED_EXCHANGE, useValue: extras.stored },
         OpenStreams,
         ...routeGroups,
       ],

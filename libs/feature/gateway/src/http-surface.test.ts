@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteFile, getFile, listFiles, queryUsage, registerFile, type FileObject } from '@penstock/contract-commands';
-import { openAiErrorBody, problemBody, routes } from '@penstock/contract-http';
+import { openAiErrorBody, problemBody, routes, tensorErrorBody } from '@penstock/contract-http';
 import { ADMIN_KEY, deploy, startWorld, type World } from './gateway-world-suite.js';
 
 let world: World;
@@ -23,18 +23,29 @@ async function expectFault(response: Response, path: string, statuses: readonly 
     return problemBody.parse(JSON.parse(text)).code;
   }
   expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+  if (path.startsWith('/v2')) return tensorErrorBody.parse(JSON.parse(text)).code;
   return openAiErrorBody.parse(JSON.parse(text)).error.code ?? '';
 }
 
 describe('every route', () => {
-  test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))('%s is closed without the right key', async (_name, { method, path, access }) => {
+  test.each(routes.filter((route) => route.access !== 'none').map((route) => [`${route.method} ${route.path}`, route] as const))('%s is closed without the right key', async (_name, { method, path, access }) => {
     const url = pathOf(path);
     expect(await expectFault(await world.fetch(url, { method, key: null }), url, [401])).toBe('missing_api_key');
     expect(await expectFault(await world.fetch(url, { method, key: `sk-ps-${'x'.repeat(43)}` }), url, [401])).toBe('invalid_api_key');
     if (access === 'admin') expect(await expectFault(await world.fetch(url, { method, key: world.key }), url, [403])).toBe('insufficient_permissions');
   });
 
-  const withBody = routes.filter((route) => route.body !== undefined);
+  test('only the documentation is open to everybody, and it loads nothing from elsewhere', async () => {
+    expect(routes.filter((route) => route.access === 'none').map((route) => route.path)).toEqual(['/docs', '/docs/openapi.json']);
+    const page = await world.fetch('/docs', { key: null });
+    expect([page.status, page.headers.get('content-type'), page.headers.get('content-security-policy')]).toEqual([200, 'text/html; charset=utf-8', `default-src 'none'; style-src 'unsafe-inline'`]);
+    const html = await page.text();
+    expect(html.match(/(?:src|href)="[^"]*"/g)).toEqual(['href="/docs/openapi.json"']);
+    for (const route of routes) expect(html).toContain(`<code>${route.path}</code>`);
+    expect(await (await world.fetch('/docs/openapi.json', { key: null })).json()).toMatchObject({ openapi: '3.1.0' });
+  });
+
+  const withBody = routes.filter((route) => route.body !== undefined && route.bodyKind !== 'tensor');
   test.each(withBody.map((route) => [`${route.method} ${route.path}`, route] as const))('%s refuses bad bodies', async (_name, { method, path, access }) => {
     const url = pathOf(path);
     const send = (body: string | Buffer, type = 'application/json') => world.fetch(url, { method, key: keyFor(access), body: body as NonNullable<RequestInit['body']>, headers: { 'content-type': type } });

@@ -1,4 +1,5 @@
 import { startService, type RunningService } from '@penstock/feature-shell';
+import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
@@ -18,11 +19,20 @@ import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
 import { serverOptions } from './http/server-options.js';
 import { trackUnusedSockets } from './http/unused-sockets.js';
+import { QuotaDesk } from './limits/quota-desk.js';
+import { RequestLimits } from './limits/request-limits.js';
+import { loadingComment } from './loading/loading-eta.js';
+import { SelfCall } from './stored/self-call.js';
+import { StoredAnswers } from './stored/stored-answers.js';
+import { StoredExchange } from './stored/stored-exchange.js';
 
 /** Of the time to drain, the part that answers get to finish by themselves; the rest is for ending the others and for usage. */
 const FINISH_SHARE = 0.7;
 /** How long a gateway that stops waits for the event log to take its last records; what is left stays in the spool. */
 const PUBLISH_SHARE = 0.2;
+
+/** How long it waits for answers that it made to be stored. */
+const STORE_SHARE = 0.1;
 
 /** Starts a gateway: the public API, the admin API, and the path of every request. */
 export async function startGateway(config: GatewayConfig, ports: GatewayPorts): Promise<RunningService> {
@@ -31,18 +41,27 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const gatewayId = config.GATEWAY_ID ?? ports.ids.next('inst');
   const router = new RouterWatch(ports.clock, config.ROUTER_SILENCE_MS_MAX);
   await router.start(ports.signals);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics });
-  const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN });
-  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void } = { isDraining: false };
+  const quotas = new QuotaDesk(ports);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const uses = new KeyUses(gatewayId, () => views.access.state(), ports);
+  const selfToken = ports.keys.mint().key;
+  const self = new SelfCall(selfToken, () => state.ownUrl ?? '');
+  const answers = new StoredAnswers({ records: ports.answers, clock: ports.clock, timers: ports.timers, logger: chat.logger, self });
+  const stored = new StoredExchange(answers, ports, views);
+  const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN, selfToken, onUse: (keyId) => uses.note(keyId) });
+  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void; ownUrl?: string } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
+    quotas.stop();
+    uses.stop();
+    await self.close();
     await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
-    return await startService({
+    const service = await startService({
       name: 'gateway',
-      module: GatewayModule.with(ports, views, chat),
+      module: GatewayModule.with(ports, views, chat, { uses, answers, stored }),
       metrics: metrics.registry,
       fastifyOptions: serverOptions(ports.ids, callers),
       configureHttp: async (instance, app) => {
@@ -50,26 +69,35 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         state.streams = app.get(OpenStreams);
         state.closeUnused = trackUnusedSockets(instance.server);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
-        await registerRoutes(instance, groups, { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining });
+        await registerRoutes(instance, groups, { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining, stored });
       },
       onDrain: async () => {
         state.isDraining = true;
         state.streams?.closeAll();
         await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
+        await Promise.all([answers.drain(config.DRAIN_TIMEOUT_MS * STORE_SHARE), uses.flush()]);
         await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
         state.closeUnused?.();
       },
       onClose: close,
     }, config, ports);
+    state.ownUrl = loopbackUrl(service.url);
+    return service;
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics }): ChatParts {
+/** Where this process reaches itself, whichever addresses it listens on. */
+function loopbackUrl(url: string): string {
+  const { port, protocol, hostname } = new URL(url);
+  return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
+}
+
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, ports);
   const chooser = new ReplicaChooser(views.fleet, leases, ports);
   const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases });
-  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics };
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

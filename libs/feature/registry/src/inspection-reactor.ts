@@ -1,5 +1,5 @@
 import {
-  ArtifactInspectionError, hasNothingToPull, inspectedRegistration, modelVersionDecider, modelVersionRef,
+  ArtifactInspectionError, formatMismatch, hasNothingToPull, inspectedRegistration, inspectedTensors, modelVersionDecider, modelVersionRef,
   type ArtifactInspector, type CatalogState, type ModelVersionCommand, type ModelVersionState,
 } from '@penstock/domain-catalog';
 import { handleCommand, type Clock, type EventLog, type IdSource, type LiveProjection, type Logger } from '@penstock/kernel';
@@ -72,7 +72,9 @@ export class InspectionReactor {
   private async inspect(version: ModelVersionState, logger: Logger): Promise<ModelVersionCommand | undefined> {
     try {
       const inspected = await this.ports.inspector.inspect(version.source, version.fallbackSources, version.expectedDigest);
-      return { kind: 'register', data: inspectedRegistration(version, inspected) };
+      const mismatch = formatMismatch(version, inspected);
+      if (mismatch !== undefined) return rejection('invalid_file', mismatch);
+      return { kind: 'register', data: inspectedRegistration(version, inspected), tensors: inspectedTensors(version, inspected) };
     } catch (error) {
       if (error instanceof ArtifactInspectionError) return rejection(error.code, error.message);
       const tries = (this.failures.get(version.modelVersionId) ?? 0) + 1;

@@ -112,6 +112,21 @@ describe('registering a model version', () => {
     await settle(instance, modelVersionId, 'registered');
   });
 
+  test('a model of tensors is registered with them, and only for an engine that takes tensors', async () => {
+    const tensors = { inputs: [{ name: 'x', datatype: 'FP32' as const, shape: [-1, 8] }], outputs: [{ name: 'y', datatype: 'FP32' as const, shape: [-1] }] };
+    const onnx: InspectedArtifact = { ...inspected, header: { ...inspected.header, format: 'onnx', kvBytesPerToken: 0, contextTokensMax: null, tensors } };
+    const instance = await start(new ScriptedInspector(() => Promise.resolve(onnx)));
+    const fit = valueOf(await register(instance, { engine: 'onnx' }));
+    const misfit = valueOf(await register(instance, { engine: 'llama.cpp', version: '2' }));
+    const versions = () => instance.catalog.state().modelVersions;
+    await settle(instance, fit.modelVersionId, 'registered');
+    await settle(instance, misfit.modelVersionId, 'rejected');
+    await eventually(() => versions().get(fit.modelVersionId)?.tensors, (found) => found !== null);
+    expect(versions().get(misfit.modelVersionId)?.rejection).toContain('Choose the engine onnx or triton');
+    expect(versions().get(fit.modelVersionId)).toMatchObject({ status: 'registered', tensors, registered: { format: 'onnx', capabilities: ['infer'], memory: { kvBytesPerToken: 0 } } });
+    expect(types()).toContain('model-version.tensors-read.v1');
+  });
+
   test('an unexpected failure is tried again a few times, then told', async () => {
     const inspector = new ScriptedInspector(() => Promise.reject(new Error('too many open files')));
     const instance = await start(inspector);

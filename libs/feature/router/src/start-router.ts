@@ -8,6 +8,7 @@ import { ColdStarts } from './cold-starts.js';
 import { Desks } from './desks.js';
 import { LOAD_INTERVAL_MS, reportLoad } from './load-reporter.js';
 import { OwnerLink } from './owner-link.js';
+import { QuotaAuthority } from './quota/quota-authority.js';
 import type { RouterConfig } from './router-config.js';
 import { RouterMembers } from './router-members.js';
 import { RouterMetrics } from './router-metrics.js';
@@ -40,6 +41,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   });
   const link = new OwnerLink(ports.commands, members);
   const admissions = new AdmissionService({ clock: ports.clock, ids: ports.ids, timers: ports.timers, logger, catalog, desks, members, link, handOverMs: config.DRAIN_TIMEOUT_MS / 2 });
+  const quotas = new QuotaAuthority({ clock: ports.clock, timers: ports.timers, members, link });
   members.onChange(() => {
     logger.info({ others: members.others() }, 'the routers changed');
     admissions.handOver().catch((error: unknown) => logger.error({ err: error }, 'endpoints were not handed over'));
@@ -51,12 +53,13 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   ];
   const service = await startService({
     name: 'router',
-    module: RouterModule.with(instanceId, admissions, logger),
+    module: RouterModule.with(instanceId, admissions, quotas, logger),
     metrics: registry,
     onDrain: () => admissions.drain(),
     onClose: async () => {
       for (const stop of [...stopTimers, ...stopListening]) stop();
       admissions.close();
+      quotas.close();
       coldStarts.close();
       await Promise.all([members.close(), catalog.close(), fleet.close()]);
     },

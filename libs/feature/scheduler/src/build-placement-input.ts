@@ -1,6 +1,6 @@
 import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
-import { isEnded, isLiving, type FleetState, type ReplicaState } from '@penstock/domain-lifecycle';
-import { assessFailures, type PlacementDemand, type PlacementInput, type StartAttempt } from '@penstock/domain-placement';
+import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
+import { assessFailures, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 
 export interface PlanningState {
@@ -29,11 +29,15 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     if (demand !== undefined) demands.push(demand);
   }
   return {
-    nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up'),
+    nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map(toPlacementNode),
     reservations: [...living, ...fleet.ledger.pending.values()],
     demands,
     nowMs,
   };
+}
+
+function toPlacementNode(node: NodeState): PlacementNode {
+  return { ...node, accelerators: node.accelerators.map((accelerator) => ({ ...accelerator, isExclusive: isExclusiveDevice(accelerator.device) })) };
 }
 
 interface EndpointFleet {

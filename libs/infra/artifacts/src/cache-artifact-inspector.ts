@@ -6,6 +6,7 @@ import type { NodeArtifactCache } from './cache/node-artifact-cache.js';
 import type { FetchedFile } from './cache/source-fetcher.js';
 import { InvalidModelFileError } from './headers/file-window.js';
 import { readGgufHeader } from './headers/gguf-header.js';
+import { readOnnxHeader } from './headers/onnx-header.js';
 import { readSafetensorsHeader } from './headers/safetensors-header.js';
 
 const NO_HEADER: ArtifactHeader = {
@@ -45,7 +46,9 @@ async function readHeader(files: readonly FetchedFile[]): Promise<ArtifactHeader
   const weights = files.filter((file) => file.path.endsWith('.safetensors'));
   const [first] = weights;
   if (first !== undefined) return named(first, readSafetensorsHeader(weights.map((file) => file.absolutePath), files.find((file) => file.path === 'config.json')?.absolutePath));
-  throw new ArtifactInspectionError('invalid_file', `${files[0]?.path ?? 'The artifact'} is neither a .gguf nor a .safetensors file. Give the model in one of these formats.`);
+  const onnx = files.find((file) => file.path.endsWith('.onnx'));
+  if (onnx !== undefined) return named(onnx, readOnnxHeader(onnx.absolutePath, files.map((file) => file.absolutePath)));
+  throw new ArtifactInspectionError('invalid_file', `${files[0]?.path ?? 'The artifact'} is neither a .gguf nor a .safetensors nor an .onnx file. Give the model in one of these formats.`);
 }
 
 async function named(file: FetchedFile, header: Promise<ArtifactHeader>): Promise<ArtifactHeader> {

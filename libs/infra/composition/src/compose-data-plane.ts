@@ -5,6 +5,7 @@ import { batchConfig, startBatch } from '@penstock/feature-batch';
 import type { RunningService } from '@penstock/feature-shell';
 import { ClickhouseUsageReports, ClickhouseUsageSink, connectClickhouse } from '@penstock/infra-clickhouse';
 import { batchTableProjection, meteringTableProjection, PostgresBatchQueries } from '@penstock/infra-postgres';
+import { NatsSharedRecords } from '@penstock/infra-nats';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
 import { z } from 'zod';
 import { withDatabase } from './compose-control-plane.js';
@@ -19,12 +20,18 @@ const gatewayAdapterConfig = z.object({
   DATA_DIR: z.string().min(1),
   /** Key of the HMAC under which API keys are stored; the same for every gateway of an installation. */
   KEY_PEPPER: z.string().min(16),
+  /** What the cache salts of tenants are derived from; the same for every gateway. The pepper when left out. */
+  CACHE_SALT_KEY: z.string().min(16).optional(),
 });
 
 const meteringAdapterConfig = z.object({
   /** `http://user:password@host:port/database`. */
   CLICKHOUSE_URL: z.string().min(1),
 });
+
+/** Answers that clients asked to be stored: for as long as an Idempotency-Key counts, and this much disk of the broker. */
+const ANSWERS_KEPT_MS = 24 * 3_600_000;
+const ANSWER_BYTES_MAX = 256 * 1_024 * 1_024;
 
 /** Records that may wait for ClickHouse at once. */
 const USAGE_IN_FLIGHT_MAX = 5_000;
@@ -40,7 +47,8 @@ export async function composeGateway(environment: Environment): Promise<RunningS
     const usage = await FileUsageSpool.open({ folder: join(adapters.DATA_DIR, 'spool'), log: platform.ports.log, logger: platform.logger });
     closers.push(() => usage.close());
     closers.push(() => platform.close());
-    const service = await startGateway(config, { ...platform.ports, keys: new HmacKeyMinter(adapters.KEY_PEPPER), usage, objects: objects.store, deadLetters: platform.deadLetters });
+    const answers = new NatsSharedRecords(platform.link, { bucket: 'ANSWERS', ttlMs: ANSWERS_KEPT_MS, bytesMax: ANSWER_BYTES_MAX });
+    const service = await startGateway(config, { ...platform.ports, keys: new HmacKeyMinter(adapters.KEY_PEPPER, adapters.CACHE_SALT_KEY), usage, objects: objects.store, deadLetters: platform.deadLetters, answers });
     return withClosers(service, closers);
   });
 }

@@ -3,11 +3,12 @@ import { agentConfig, startAgent } from '@penstock/feature-agent';
 import { registryConfig, startRegistry } from '@penstock/feature-registry';
 import type { RunningService } from '@penstock/feature-shell';
 import { CacheArtifactInspector, NodeArtifactCache } from '@penstock/infra-artifacts';
-import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, VllmDriver } from '@penstock/infra-engines';
+import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, OnnxDriver, TritonDriver, VllmDriver } from '@penstock/infra-engines';
 import { PostgresCatalogQueries, registryTableProjection } from '@penstock/infra-postgres';
-import { defaultCacheDir, ensureRuntime } from '@penstock/infra-runtimes';
+import { defaultCacheDir, ensureRuntime, RUNTIMES, type RuntimeName } from '@penstock/infra-runtimes';
 import { z } from 'zod';
 import { withDatabase } from './compose-control-plane.js';
+import { agentDriverConfig, composeKubernetesDriver } from './compose-kubernetes-driver.js';
 import { openPlatform } from './platform.js';
 import { readSettings, type Environment } from './settings.js';
 import { closingOnFailure, withClosers } from './with-closers.js';
@@ -26,6 +27,8 @@ const artifactConfig = z.object({
 const engineConfig = z.object({
   /** The built main of the simulated engine; the one of this checkout when left out. */
   ENGINE_SIM_SCRIPT: z.string().optional(),
+  /** The built main of the ONNX engine; the one of this checkout when left out. */
+  ENGINE_ONNX_SCRIPT: z.string().optional(),
   /** A file to which every simulated engine of this node appends its truth ledger. */
   ENGINE_SIM_LEDGER: z.string().optional(),
 });
@@ -55,17 +58,22 @@ export function composeRegistry(environment: Environment): Promise<RunningServic
   );
 }
 
+/** The agent of this node; with `AGENT_DRIVER=kubernetes`, the one that stands for the nodes of a cluster. */
 export async function composeAgent(environment: Environment): Promise<RunningService> {
+  if (readSettings(agentDriverConfig, environment).AGENT_DRIVER === 'kubernetes') return composeKubernetesDriver(environment);
   const config = readSettings(agentConfig, environment);
   const engines = readSettings(engineConfig, environment);
+  const runtime = (name: RuntimeName) => ensureRuntime(name, { cacheDir: defaultCacheDir({ ...environment }) });
   const platform = await openPlatform('agent', environment, { servesCommands: false });
   const closers = [() => platform.close()];
   return closingOnFailure(closers, async () => {
     const service = await startAgent(config, {
       ...platform.ports,
       drivers: [
-        new LlamaCppDriver({ locate: () => ensureRuntime('llama-server', { cacheDir: defaultCacheDir({ ...environment }) }) }),
+        new LlamaCppDriver({ locate: () => runtime('llama-server') }),
         new VllmDriver(),
+        new OnnxDriver({ scriptPath: engines.ENGINE_ONNX_SCRIPT ?? join(import.meta.dirname, '../../../../apps/engine-onnx/dist/main.js'), locate: () => runtime('onnxruntime'), version: `${RUNTIMES.onnxruntime.title} ${RUNTIMES.onnxruntime.version}` }),
+        new TritonDriver({ locate: () => runtime('triton'), version: isInstallable('triton') ? RUNTIMES.triton.version : undefined }),
         new EngineSimDriver({ scriptPath: engines.ENGINE_SIM_SCRIPT ?? join(import.meta.dirname, '../../../../apps/engine-sim/dist/main.js'), version: AGENT_VERSION, ledger: engines.ENGINE_SIM_LEDGER }),
       ],
       probe: new HttpEngineProbe(),
@@ -76,4 +84,9 @@ export async function composeAgent(environment: Environment): Promise<RunningSer
     });
     return withClosers(service, closers);
   });
+}
+
+/** Whether a source of the runtime has it for this platform. Whether it is in reach shows when it is needed. */
+function isInstallable(name: RuntimeName): boolean {
+  return RUNTIMES[name].sources.some((source) => source.kind !== 'python-environment' || source.platforms.includes(`${process.platform}-${process.arch}`));
 }

@@ -1,5 +1,6 @@
 export * from './compose-control-plane.js';
 export * from './compose-data-plane.js';
+export * from './compose-kubernetes-driver.js';
 export * from './compose-models.js';
 export * from './diagnose.js';
 export * from './first-model.js';

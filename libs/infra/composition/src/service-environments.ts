@@ -24,6 +24,12 @@ export interface InstallationSettings {
 /** Settings that reach every service when the operator sets them. */
 const PASSED = ['LOG_LEVEL', 'DRAIN_TIMEOUT_MS', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_TRACES_SAMPLER_ARG', 'HF_ENDPOINT', 'HF_TOKEN', 'ARTIFACT_CACHE_DIR', 'PENSTOCK_CACHE', 'HOME', 'PATH', 'ENGINE_SIM_LEDGER', 'NATS_CA', 'NATS_REPLICAS', 'PYTHON'] as const;
 
+/** Settings of an agent that stands for a Kubernetes cluster. */
+const KUBERNETES = [
+  'AGENT_DRIVER', 'KUBECONFIG', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT', 'KUBERNETES_CLUSTER', 'KUBERNETES_NAMESPACE', 'KUBERNETES_ENGINE_IMAGES', 'KUBERNETES_HUB_TOKEN_SECRET',
+  'KUBERNETES_MODEL_CACHE_CLAIM', 'KUBERNETES_RUNTIME_CLASS', 'KUBERNETES_DRA_DRIVER', 'KUBERNETES_ENGINE_URL',
+] as const;
+
 /** The environment of each service of one installation: each gets what it needs and no secret beyond. */
 export function serviceEnvironments(settings: InstallationSettings): Readonly<Record<ServiceName, Environment>> {
   const passed = Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]]));
@@ -44,10 +50,11 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       DATA_DIR: `${settings.dataDir}/gateway`,
       ADMIN_KEY: settings.adminKey,
       KEY_PEPPER: settings.keyPepper,
+      CACHE_SALT_KEY: settings.passed['CACHE_SALT_KEY'],
       INTERNAL_TOKEN: settings.internalToken,
     },
     batch: { ...common, ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
-    agent: { ...common, AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+    agent: { ...common, ...Object.fromEntries(KUBERNETES.map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
   };
 }
 

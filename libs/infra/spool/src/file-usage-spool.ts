@@ -80,7 +80,7 @@ export class FileUsageSpool implements UsageOutbox {
     return spool;
   }
 
-  open(draft: UsageDraft): OpenUsage {
+  open(draft: UsageDraft, traceparent?: string): OpenUsage {
     const { bytes, bytesMax } = this.stats();
     if (bytes >= bytesMax) throw new UsageOutboxFullError(`${bytes} bytes wait for the event log, the limit is ${bytesMax}`);
     try {
@@ -89,7 +89,7 @@ export class FileUsageSpool implements UsageOutbox {
       throw new UsageOutboxFullError('the disk of the usage spool takes no more', { cause: error });
     }
     this.opened.set(draft.requestId, draft);
-    return { progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record) };
+    return { progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record, traceparent) };
   }
 
   async drain(timeoutMs: number): Promise<void> {
@@ -116,15 +116,15 @@ export class FileUsageSpool implements UsageOutbox {
     this.unlock();
   }
 
-  private async settle(record: UsageRecordedV1): Promise<void> {
+  private async settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
     if (!this.opened.has(record.requestId)) return;
-    const publish = this.writeSettled(record);
+    const publish = this.writeSettled(record, traceparent);
     publish();
     await this.sync();
   }
 
   /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
-  private writeSettled(record: UsageRecordedV1): () => void {
+  private writeSettled(record: UsageRecordedV1, traceparent?: string): () => void {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
     try {
@@ -135,7 +135,7 @@ export class FileUsageSpool implements UsageOutbox {
     }
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return () => this.publisher.add(record);
+    return () => this.publisher.add(record, traceparent);
   }
 
   private confirm(record: UsageRecordedV1): void {

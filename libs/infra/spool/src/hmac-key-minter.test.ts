@@ -20,4 +20,13 @@ describe('HmacKeyMinter', () => {
     expect([minter.isSame('secret', 'secret'), minter.isSame('secret', 'secreT'), minter.isSame('', 'secret')]).toEqual([true, false, false]);
     expect(() => new HmacKeyMinter('short')).toThrow(RangeError);
   });
+
+  test('cache salts are the same for one organisation and tell nothing about another', () => {
+    expect(minter.cacheSalt('org_1')).toBe(new HmacKeyMinter('a pepper of this installation').cacheSalt('org_1'));
+    expect(minter.cacheSalt('org_1')).toMatch(/^[\w-]{43}$/);
+    expect(minter.cacheSalt('org_2')).not.toBe(minter.cacheSalt('org_1'));
+    expect(new HmacKeyMinter('a pepper of this installation', 'another key for salts').cacheSalt('org_1')).not.toBe(minter.cacheSalt('org_1'));
+    expect(minter.cacheSalt('org_1')).not.toBe(minter.hmac('org_1'));
+    expect(() => new HmacKeyMinter('a pepper of this installation', 'short')).toThrow(RangeError);
+  });
 });

@@ -11,6 +11,7 @@ const BACK_OFF_MS_MAX = 5_000;
 /** Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's and how it ended, so a repeat is the same event. */
 export class UsagePublisher {
   private queue: UsageRecordedV1[] = [];
+  private readonly traceparents = new Map<string, string>();
   /** Where the queue begins: shifting a long array would copy it each time. */
   private head = 0;
   private inFlight = 0;
@@ -25,7 +26,8 @@ export class UsagePublisher {
     return this.queue.length - this.head + this.inFlight;
   }
 
-  add(record: UsageRecordedV1): void {
+  add(record: UsageRecordedV1, traceparent?: string): void {
+    if (traceparent !== undefined) this.traceparents.set(record.requestId, traceparent);
     this.queue.push(record);
     this.pump();
   }
@@ -77,9 +79,11 @@ export class UsagePublisher {
         nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs),
         correlationId: record.requestId,
         causationId: record.requestId,
+        traceparent: this.traceparents.get(record.requestId),
       });
       this.inFlight -= 1;
       this.backOffMs = 0;
+      this.traceparents.delete(record.requestId);
       this.onPublished(record);
       if (this.unpublished === 0) for (const resolve of this.idleWaiters.splice(0)) resolve();
     } catch (error) {

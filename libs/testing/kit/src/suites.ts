@@ -1,2 +1,3 @@
 export * from './event-log-suite.js';
 export * from './object-store-suite.js';
+export * from './shared-records-suite.js';

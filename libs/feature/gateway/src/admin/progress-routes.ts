@@ -30,14 +30,16 @@ export class ProgressRoutes implements RouteGroup {
     const endpoint = isId(endpointId) ? this.views.catalog.state().endpoints.get(endpointId) : undefined;
     if (endpoint === undefined || !maySee(call.principal, endpoint.organisationId)) throw new RequestFault({ code: 'endpoint_not_found', message: 'No such endpoint; list the endpoints to see their ids.', param: 'endpoint_id' });
     requireRoom(this.streams);
-    const { fleet } = this.views;
+    const { fleet, catalog } = this.views;
     const steps = new StartSteps(endpointId, fleet.state());
     const stream = new EventStream(call.reply, this.ports.timers);
     const send = (): void => {
-      for (const step of steps.next(fleet.state())) stream.send(step);
+      // A model version that was rejected will never be placed, so it is as good as refused.
+      const rejection = catalog.state().modelVersions.get(endpoint.modelVersionId)?.rejection ?? undefined;
+      for (const step of steps.next(fleet.state(), rejection)) stream.send(step);
     };
     send();
-    const stopListening = fleet.onChange(send);
+    const stops = [fleet.onChange(send), catalog.onChange(send)];
     const pulls = this.ports.signals.subscribe('tele.pull.*', (data) => {
       const pull = pullProgress.safeParse(data);
       if (!pull.success || pull.data.endpointId !== endpointId) return;
@@ -45,7 +47,7 @@ export class ProgressRoutes implements RouteGroup {
       stream.send({ ...nothing, kind: 'pull', endpoint_id: endpointId, replica_id: replicaId, file, completed_bytes: completedBytes, total_bytes: totalBytes });
     });
     await this.streams.hold(stream, async () => {
-      stopListening();
+      for (const stop of stops) stop();
       await (await pulls).close();
     });
     return ANSWERED;
@@ -62,14 +64,14 @@ class StartSteps {
     for (const replica of fleet.replicas.values()) if (replica.endpointId === endpointId && !living.has(replica.replicaId)) this.phases.set(replica.replicaId, replica.phase);
   }
 
-  next(fleet: FleetState): ProgressBody[] {
+  next(fleet: FleetState, rejection: string | undefined): ProgressBody[] {
     const steps: ProgressBody[] = [];
     for (const { replicaId, endpointId, phase, reason } of fleet.replicas.values()) {
       if (endpointId !== this.endpointId || this.phases.get(replicaId) === phase) continue;
       this.phases.set(replicaId, phase);
       steps.push({ ...nothing, kind: 'phase', endpoint_id: endpointId, replica_id: replicaId, phase, reason });
     }
-    const refusal = fleet.refusals.get(this.endpointId)?.reason;
+    const refusal = rejection ?? fleet.refusals.get(this.endpointId)?.reason;
     if (refusal !== undefined && refusal !== this.refusal) steps.push({ ...nothing, kind: 'refused', endpoint_id: this.endpointId, reason: refusal });
     this.refusal = refusal;
     return steps;

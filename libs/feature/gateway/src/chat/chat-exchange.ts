@@ -59,7 +59,7 @@ export class ChatExchange implements WatchedExchange {
     if (!this.isStreamed || this.firstTokenAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
     if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
     this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat();
+    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
   }
 
   shutDown(): void {

@@ -5,6 +5,7 @@ import type { ChatCompletionRequest } from '@penstock/contract-http';
 import type { JsonDocument } from '@penstock/domain-serving';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { RequestLimits } from '../limits/request-limits.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
 import type { LeaseBook } from './lease-book.js';
@@ -22,6 +23,9 @@ export interface ChatParts {
   readonly clients: ReplicaClients;
   readonly watch: ExchangeWatch;
   readonly metrics: GatewayMetrics;
+  readonly limits: RequestLimits;
+  /** What a heartbeat says while a request to the endpoint waits. */
+  readonly loading: (endpointId: string) => string;
 }
 
 /** One chat request that was checked and may be worked on. */

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isTensorEngine } from '@penstock/contract-events';
 import type { ApiFault } from '@penstock/contract-http';
 import { mayCallModel } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
@@ -14,6 +15,7 @@ import { ChatExchange } from './chat-exchange.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
 import { CHAT_PARTS } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
+import { limitedRequest, withinContext } from './limited-request.js';
 import { RequestTrace } from './request-trace.js';
 
 /** `POST /v1/chat/completions`. */
@@ -28,15 +30,20 @@ export class ChatRoutes implements RouteGroup {
   ) {}
 
   private async complete(call: RouteCall): Promise<typeof ANSWERED> {
-    const { watch, metrics, config } = this.parts;
+    const { watch, metrics, config, limits } = this.parts;
     if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
     const trace = new RequestTrace('chat', call.request.headers, { 'gen_ai.operation.name': 'chat', 'penstock.request.id': call.requestId });
     metrics.inFlight.inc();
     try {
       const job = this.prepare(call, trace.traceparent);
       const draft = draftOf(job);
-      const exchange = new ChatExchange(this.parts, job, draft, this.ports.usage.open(draft), new ClientAnswer(call.reply, () => this.ports.clock.now()));
-      await exchange.run();
+      const reservation = await limits.reserve(limitedRequest(call, job));
+      try {
+        const exchange = new ChatExchange(this.parts, job, draft, reservation.watch(this.ports.usage.open(draft, trace.traceparent)), new ClientAnswer(call.reply, () => this.ports.clock.now()));
+        await exchange.run();
+      } finally {
+        reservation.end();
+      }
       trace.end();
       return ANSWERED;
     } catch (error) {
@@ -54,11 +61,13 @@ export class ChatRoutes implements RouteGroup {
     const { principal, requestId, batchId } = call;
     const endpoint = findEndpointByName(this.views.catalog.state(), checked.request.model, principal.organisationId);
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(checked.request.model));
-    const fault = contextFault(checked.request, endpoint.serving.contextTokens);
+    if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_value', message: `The model \`${endpoint.name}\` takes tensors and no messages. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
+    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
+    const fault = contextFault(checked.request, contextTokens);
     if (fault !== undefined) throw new RequestFault(fault);
     return {
-      requestId, principal, batchId, endpoint, document, request: checked.request, traceparent,
-      startedAtMs: this.ports.clock.now(), cacheSalt: this.ports.keys.hmac(`cache-salt ${principal.organisationId}`),
+      requestId, principal, batchId, endpoint, document, request: withinContext(checked.request, contextTokens, endpoint.serving.contextTokens, document.text.length), traceparent,
+      startedAtMs: this.ports.clock.now(), cacheSalt: this.ports.keys.cacheSalt(principal.organisationId),
     };
   }
 }

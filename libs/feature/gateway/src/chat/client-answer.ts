@@ -49,9 +49,9 @@ export class ClientAnswer {
     this.raw.flushHeaders();
   }
 
-  heartbeat(): void {
+  heartbeat(comment: string): void {
     this.startStream();
-    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.raw.write(sseComment('loading'));
+    if (!this.raw.destroyed && this.blockedSinceMs === undefined) this.raw.write(sseComment(comment));
   }
 
   /** Hands frames to the socket. Calls `onDrain` later when it could not take them at once; returns whether it could. */

@@ -1,5 +1,5 @@
-import { authorise, redactKey, type AccessState, type KeyMinter, type Principal } from '@penstock/domain-access';
-import type { RouteAccess } from '@penstock/contract-http';
+import { authorise, hasScope, redactKey, type AccessState, type KeyMinter, type Principal } from '@penstock/domain-access';
+import type { KeyScope, RouteAccess } from '@penstock/contract-http';
 import { id } from '@penstock/contract-events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
@@ -19,12 +19,19 @@ const tenantHeader = z.strictObject({ organisationId: id, projectId: id, keyId: 
 
 const rootPrincipal: Principal = { kind: 'root', organisationId: 'org_root', projectId: 'proj_root', keyId: 'key_root', models: null };
 
+/** Whoever reads what is open to everybody; nothing can be done in this name. */
+const anonymous: Caller = { principal: { kind: 'inference', organisationId: 'org_anonymous', projectId: 'proj_anonymous', keyId: 'key_anonymous', models: [], scopes: [] }, batchId: null };
+
 export interface CallerCheckOptions {
   readonly keys: KeyMinter;
   readonly access: () => AccessState;
   readonly now: () => number;
   readonly adminKey: string;
   readonly internalToken: string | undefined;
+  /** What this process alone proves itself with, when it calls its own API. */
+  readonly selfToken?: string;
+  /** Told of each key that was let in. */
+  readonly onUse?: (keyId: string) => void;
 }
 
 /** Finds out who calls, from memory alone. */
@@ -38,15 +45,19 @@ export class CallerCheck {
   /** True for a call of another service of this installation. */
   isInternal(headers: IncomingHttpHeaders): boolean {
     const token = headers[INTERNAL_TOKEN_HEADER];
-    const { internalToken, keys } = this.options;
-    return internalToken !== undefined && typeof token === 'string' && keys.isSame(token, internalToken);
+    const { internalToken, selfToken, keys } = this.options;
+    if (typeof token !== 'string') return false;
+    return (internalToken !== undefined && keys.isSame(token, internalToken)) || (selfToken !== undefined && keys.isSame(token, selfToken));
   }
 
   /** Throws a {@link RequestFault} for a caller that may not use a route with this access. */
-  identify(headers: IncomingHttpHeaders, access: RouteAccess): Caller {
+  identify(headers: IncomingHttpHeaders, access: RouteAccess, scope: KeyScope): Caller {
+    if (access === 'none') return anonymous;
     const internal = this.isInternal(headers) ? headers[INTERNAL_TENANT_HEADER] : undefined;
     const caller = typeof internal === 'string' ? tenantCaller(internal, this.options.access()) : { principal: this.keyHolder(headers.authorization), batchId: null };
     requireAccess(caller.principal, access);
+    if (!hasScope(caller.principal, scope)) throw new RequestFault({ code: 'insufficient_permissions', message: `Your key lacks the scope '${scope}' that this route needs. Use another key, or create one with it.` });
+    this.options.onUse?.(caller.principal.keyId);
     return caller;
   }
 
@@ -77,7 +88,8 @@ function tenantCaller(header: string, access: AccessState): Caller {
   const tenant = tenantHeader.safeParse(value);
   if (!tenant.success) throw new RequestFault({ code: 'invalid_value', message: `The header ${INTERNAL_TENANT_HEADER} must be JSON with organisationId, projectId, keyId and batchId.`, param: INTERNAL_TENANT_HEADER });
   const { organisationId, projectId, keyId, batchId } = tenant.data;
-  return { principal: { kind: 'inference', organisationId, projectId, keyId, models: access.keys.get(keyId)?.models ?? null }, batchId };
+  const key = access.keys.get(keyId);
+  return { principal: { kind: 'inference', organisationId, projectId, keyId, models: key?.models ?? null, scopes: key?.scopes ?? null }, batchId };
 }
 
 function requireAccess(principal: Principal, access: RouteAccess): void {

@@ -1,9 +1,10 @@
 import multipart from '@fastify/multipart';
-import { routes, type RouteContract } from '@penstock/contract-http';
+import { routes, scopeOf, type RouteContract } from '@penstock/contract-http';
 import { assert, type Logger } from '@penstock/kernel';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { Caller, CallerCheck } from './caller.js';
 import { pathsOf } from './path-table.js';
 import { parseWith, plainQuery, readDocument } from './read-body.js';
@@ -27,6 +28,7 @@ export interface RouteParts {
   readonly metrics: GatewayMetrics;
   readonly logger: Logger;
   readonly isDraining: () => boolean;
+  readonly stored: StoredExchange;
 }
 
 /** Routes that the shell adds for orchestrators. */
@@ -52,18 +54,28 @@ export async function registerRoutes(instance: FastifyInstance, groups: readonly
     scope.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json\b/, { parseAs: 'buffer', bodyLimit: parts.config.REQUEST_BYTES_MAX }, (_request, body, done) => done(null, body));
     await scope.register(multipart, { limits: { fileSize: parts.config.UPLOAD_BYTES_MAX, files: 1, fields: FORM_FIELDS_MAX, fieldSize: FORM_FIELD_BYTES_MAX, parts: FORM_FIELDS_MAX + 1 } });
     scope.addHook('onResponse', async (request, reply) => countAnswer(request, reply, parts));
-    for (const contract of routes) {
-      const name = `${contract.method} ${contract.path}`;
-      const handler = handlers.get(name);
-      assert(handler !== undefined, `route ${name} has a handler`);
-      handlers.delete(name);
-      for (const url of pathsOf(contract)) addRoute(scope, url, contract, handler, parts);
-    }
+    await scope.register(async (tensors) => {
+      // Tensors come with whatever content type, or none: the protocol tells them apart by a header of its own.
+      tensors.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: parts.config.REQUEST_BYTES_MAX }, (_request, body, done) => done(null, body));
+      addRoutes(tensors, routes.filter(({ bodyKind }) => bodyKind === 'tensor'), handlers, parts);
+    });
+    addRoutes(scope, routes.filter(({ bodyKind }) => bodyKind !== 'tensor'), handlers, parts);
   });
   assert(handlers.size === 0, `no contract for ${[...handlers.keys()].join(', ')}`);
 }
 
+function addRoutes(scope: FastifyInstance, contracts: readonly RouteContract[], handlers: Map<string, RouteHandler>, parts: RouteParts): void {
+  for (const contract of contracts) {
+    const name = `${contract.method} ${contract.path}`;
+    const handler = handlers.get(name);
+    assert(handler !== undefined, `route ${name} has a handler`);
+    handlers.delete(name);
+    for (const url of pathsOf(contract)) addRoute(scope, url, contract, handler, parts);
+  }
+}
+
 function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, handler: RouteHandler, parts: RouteParts): void {
+  const keyScope = scopeOf(contract);
   scope.route({
     method: contract.method,
     url,
@@ -71,20 +83,24 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     bodyLimit: contract.bodyKind === 'multipart' ? parts.config.UPLOAD_BYTES_MAX + 1_024 * 1_024 : parts.config.REQUEST_BYTES_MAX,
     onRequest: async (request) => {
       if (parts.isDraining()) throw new RequestFault({ code: 'shutting_down', message: 'This gateway is stopping. Send the request again; another one will answer.', retryAfterMs: 500 });
-      request.caller = parts.callers.identify(request.headers, contract.access);
+      request.caller = parts.callers.identify(request.headers, contract.access, keyScope);
       const encoding = request.headers['content-encoding'];
       if (encoding !== undefined && encoding !== 'identity') throw new RequestFault({ code: 'unsupported_media_type', message: `The content encoding '${encoding.slice(0, 40)}' is not taken. Send the body as it is.` });
     },
-    handler: (request, reply) => answer(request, reply, contract, handler),
+    handler: (request, reply) => answer(request, reply, contract, handler, parts.stored),
   });
 }
 
-async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler): Promise<unknown> {
+async function answer(request: FastifyRequest, reply: FastifyReply, contract: RouteContract, handler: RouteHandler, stored: StoredExchange): Promise<unknown> {
   const { caller } = request;
   assert(caller !== undefined, 'the caller was identified before the body was read');
   const takesForm = contract.bodyKind === 'multipart';
-  if (takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
+  if (contract.bodyKind !== 'tensor' && takesForm !== request.isMultipart() && (takesForm || contract.body !== undefined)) {
     throw new RequestFault({ code: 'unsupported_media_type', message: `Unsupported content type. Send the body as '${takesForm ? 'multipart/form-data' : 'application/json'}'.` });
+  }
+  if (stored.takes(request, contract, caller)) {
+    await stored.answer(request, reply, caller);
+    return reply;
   }
   const body = contract.body === undefined || handler.readsBody ? undefined : parseWith(contract.body, readDocument(request.body).value);
   const query = contract.query === undefined ? undefined : parseWith(contract.query, plainQuery(request.query));
@@ -98,7 +114,7 @@ function countAnswer(request: FastifyRequest, reply: FastifyReply, parts: RouteP
   const contract = request.routeOptions.config.contract;
   const route = contract?.path ?? 'unknown';
   parts.metrics.requests.inc({ route, status: String(reply.statusCode) });
-  // A chat request writes its own line, with what it used.
-  if (route === '/v1/chat/completions' && reply.statusCode === 200) return;
+  // A chat request and an inference write their own line, with what they used.
+  if ((route === '/v1/chat/completions' || contract?.bodyKind === 'tensor') && reply.statusCode === 200) return;
   parts.logger.info({ requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs: Math.round(reply.elapsedTime), organisationId: request.caller?.principal.organisationId }, 'request');
 }

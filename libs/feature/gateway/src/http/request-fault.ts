@@ -1,7 +1,7 @@
 import type { ApiFault } from '@penstock/contract-http';
 import { ObjectStoreUnavailableError } from '@penstock/domain-batching';
 import { UsageOutboxFullError } from '@penstock/domain-usage';
-import { CommandFailedError, EventLogFullError, EventLogUnavailableError, ServiceUnavailableError } from '@penstock/kernel';
+import { CommandFailedError, EventLogFullError, EventLogUnavailableError, ServiceUnavailableError, SharedRecordsUnavailableError } from '@penstock/kernel';
 
 /** Ends a request with an error answer. */
 export class RequestFault extends Error {
@@ -19,6 +19,7 @@ export function faultOf(error: unknown): ApiFault {
   if (error instanceof ServiceUnavailableError) return unavailable('A service that this request needs does not answer. Requests to models go on; try this one again shortly.');
   if (error instanceof EventLogUnavailableError) return unavailable('The event log does not answer. Nothing was changed; try again shortly.');
   if (error instanceof ObjectStoreUnavailableError) return unavailable('The object store does not answer. Try again shortly.');
+  if (error instanceof SharedRecordsUnavailableError) return unavailable('Answers cannot be stored now, so a request that asks for it is not taken. Try again shortly, or send it without Idempotency-Key and respond-async.');
   if (error instanceof UsageOutboxFullError) return unavailable('Usage cannot be recorded now, so no request is taken. Try again shortly.');
   if (error instanceof EventLogFullError) return { code: 'event_log_full', message: error.message };
   if (error instanceof CommandFailedError) return internalFault;

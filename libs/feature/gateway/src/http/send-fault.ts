@@ -1,9 +1,14 @@
-import { describeError, retryHeaders, toOpenAiError, toProblem, type ApiFault } from '@penstock/contract-http';
+import { describeError, retryHeaders, toOpenAiError, toProblem, toTensorError, type ApiFault } from '@penstock/contract-http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** True for the paths that answer errors as problem details. */
 export function isAdminPath(url: string): boolean {
   return /^\/+admin(\/|\?|$)/i.test(url);
+}
+
+/** True for the paths of the Open Inference Protocol, whose errors are one string. */
+export function isTensorPath(url: string): boolean {
+  return /^\/+v2(\/|\?|$)/i.test(url);
 }
 
 export interface RenderedFault {
@@ -12,7 +17,7 @@ export interface RenderedFault {
   readonly body: string;
 }
 
-/** OpenAI's envelope, or RFC 9457 under `/admin`. */
+/** OpenAI's envelope, RFC 9457 under `/admin`, or the Open Inference Protocol's under `/v2`. */
 export function renderFault(fault: ApiFault, url: string, requestId: string): RenderedFault {
   const { status } = describeError(fault.code);
   const isAdmin = isAdminPath(url);
@@ -24,7 +29,7 @@ export function renderFault(fault: ApiFault, url: string, requestId: string): Re
       'x-request-id': requestId,
       ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
     },
-    body: JSON.stringify(isAdmin ? toProblem(fault, requestId) : toOpenAiError(fault)),
+    body: JSON.stringify(isAdmin ? toProblem(fault, requestId) : isTensorPath(url) ? toTensorError(fault) : toOpenAiError(fault)),
   };
 }
 

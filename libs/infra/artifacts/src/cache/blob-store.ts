@@ -68,7 +68,7 @@ export class BlobStore {
     if ((await missing()) <= 0) return;
     await this.evict(await missing());
     const short = await missing();
-    if (short > 0) throw noDiskSpace(what, neededBytes, await this.freeBytes(), this.layout.root);
+    if (short > 0) throw noDiskSpace(what, neededBytes + DISK_RESERVE_BYTES, await this.freeBytes(), this.layout.root);
   }
 
   /** Removes least recently used blobs, never one in use, until the cache is inside its limit and `extraBytes` more are free. */

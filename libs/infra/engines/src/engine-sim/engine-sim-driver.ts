@@ -14,6 +14,11 @@ export const engineSimOptions = z.strictObject({
   tokens_per_second: z.number().min(0).max(1_000_000).optional(),
   prefill_ms: z.number().min(0).max(600_000).optional(),
   max_num_queued_reqs: z.int().min(0).optional(),
+  /** Takes the time of a real engine, such as `h100-llama-3.1-8b`, and a cache of its size. */
+  timing_model: z.string().min(1).max(100).optional(),
+  time_scale: z.number().positive().max(1_000).optional(),
+  num_gpu_blocks_override: z.int().min(1).max(100_000_000).optional(),
+  max_num_batched_tokens: z.int().min(1).max(1_000_000).optional(),
   fault_injection: z.boolean().default(false),
   fault: z.string().max(200).optional(),
 });
@@ -50,6 +55,8 @@ export class EngineSimDriver implements EngineDriver {
         '--max-num-seqs', String(spec.slots), '--max-model-len', String(spec.contextTokens),
         '--ledger', this.options.ledger ?? join(spec.stateDir, 'truth-ledger.jsonl'),
         ...flag('tokens-per-second', options.tokens_per_second), ...flag('prefill-ms', options.prefill_ms),
+        ...flag('timing-model', options.timing_model), ...flag('time-scale', options.time_scale),
+        ...flag('num-gpu-blocks-override', options.num_gpu_blocks_override), ...flag('max-num-batched-tokens', options.max_num_batched_tokens),
         ...flag('max-num-queued-reqs', options.max_num_queued_reqs), ...flag('fault', options.fault),
         ...(options.fault_injection ? ['--fault-injection'] : []),
       ],

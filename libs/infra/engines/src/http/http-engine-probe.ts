@@ -1,7 +1,11 @@
+import { isTensorEngine } from '@penstock/contract-events';
 import { readTelemetry, type EngineProbe, type EngineTarget, type EngineTelemetry, type ProbeResult } from '@penstock/domain-serving';
 import { z } from 'zod';
 import { engineRequest, type EngineReply } from './engine-http.js';
+import { metricsUrlOf } from '../triton/triton-metrics.js';
 import { parsePrometheusText } from './prometheus-text.js';
+import { FailureWatch } from './failure-watch.js';
+import { probeTensors } from './tensor-probe.js';
 
 const answer = z.looseObject({
   choices: z.array(z.looseObject({ finish_reason: z.string() })).min(1),
@@ -10,7 +14,10 @@ const answer = z.looseObject({
 
 /** Looks at engines over their HTTP surface. */
 export class HttpEngineProbe implements EngineProbe {
+  private readonly failures = new FailureWatch();
+
   async generate(target: EngineTarget, timeoutMs: number): Promise<ProbeResult> {
+    if (isTensorEngine(target.kind)) return probeTensors(target, timeoutMs);
     const startedMs = performance.now();
     try {
       const common = { model: target.servedModel, max_tokens: 1, temperature: 0 };
@@ -25,8 +32,11 @@ export class HttpEngineProbe implements EngineProbe {
 
   async telemetry(target: EngineTarget, timeoutMs: number): Promise<EngineTelemetry | undefined> {
     try {
-      const { status, text } = await engineRequest(`${target.url}/metrics`, timeoutMs);
-      return status === 200 ? readTelemetry(target.kind, parsePrometheusText(text)) : undefined;
+      const { status, text } = await engineRequest(target.kind === 'triton' ? metricsUrlOf(target.url) : `${target.url}/metrics`, timeoutMs);
+      if (status !== 200) return undefined;
+      const isSuspect = target.kind === 'triton' && this.failures.hasNew(target.url, text);
+      if (isSuspect && (await probeTensors(target, timeoutMs)).kind === 'failed') return this.failures.keep(target.url);
+      return readTelemetry(target.kind, parsePrometheusText(text));
     } catch {
       return undefined;
     }

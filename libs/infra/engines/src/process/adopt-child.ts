@@ -8,7 +8,7 @@ const ADOPT_HEALTH_TIMEOUT_MS = 5_000;
 export async function adoptChild(record: EngineRecord): Promise<EngineProcess | undefined> {
   const child = await EngineChild.adopt(record);
   if (child === undefined) return undefined;
-  if (await isHealthy(child.url, ADOPT_HEALTH_TIMEOUT_MS)) return child;
+  if (await isHealthy(record.kind, child.url, ADOPT_HEALTH_TIMEOUT_MS)) return child;
   await child.kill();
   return undefined;
 }

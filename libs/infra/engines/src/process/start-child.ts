@@ -36,7 +36,7 @@ async function untilReady(child: EngineChild, { startTimeoutMs, spec }: StartChi
   while (performance.now() < deadlineMs) {
     if (spec.signal?.aborted === true) return new EngineStartError('engine_exited', 'the start was given up');
     if (child.hasExited) return new EngineStartError('engine_exited', (await child.exited).reason);
-    if (await isHealthy(child.url, HEALTH_TIMEOUT_MS)) return undefined;
+    if (await isHealthy(child.record.kind, child.url, HEALTH_TIMEOUT_MS)) return undefined;
     await delay(HEALTH_POLL_MS);
   }
   return new EngineStartError('start_timeout', `the engine did not become ready within ${Math.round(startTimeoutMs / 1_000)} s; see ${child.record.logFile}`);

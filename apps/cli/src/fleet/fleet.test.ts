@@ -1,0 +1,46 @@
+import type { NodeView, ReplicaView } from '@penstock/contract-commands';
+import { nodeJoinedV1, replicaPlacedV1 } from '@penstock/contract-events';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { describeFleet } from './describe-fleet.js';
+import { drawDevice, drawFleet } from './draw-fleet.js';
+
+const node: NodeView = {
+  ...nodeJoinedV1.schema.parse(nodeJoinedV1.example), hostname: 'gpu-1', status: 'up', statusReason: null, joinedAt: '2026-11-29T12:00:00.000Z',
+  accelerators: [...[0, 1].map((index) => ({ acceleratorId: `gpu_${index}`, type: 'h100', memoryBytes: 80e9, device: null })), { acceleratorId: 'mig_0', type: 'h100-mig-1g.10gb', memoryBytes: 10e9, device: null }],
+};
+
+function replica(replicaId: string, acceleratorIds: string[], reservedBytes: number, endpointId = 'ep_01'): ReplicaView {
+  const { endpointId: _endpointId, reason, ...placed } = replicaPlacedV1.schema.parse(replicaPlacedV1.example);
+  return {
+    ...placed, replicaId, acceleratorIds, reservedBytes, endpointId, phase: 'ready', url: null, engine: null, slots: null, placementReason: reason, reason: null,
+    phaseSince: '2026-11-29T12:00:00.000Z', createdAt: '2026-11-29T12:00:00.000Z',
+  };
+}
+
+describe('the fleet in the terminal', () => {
+  test('draws devices to one scale, with a letter for each endpoint', () => {
+    const fleet = describeFleet({ nodes: [node], replicas: [replica('rep_01', ['gpu_0', 'gpu_1'], 80e9), replica('rep_02', ['gpu_0'], 20e9, 'ep_02'), replica('rep_03', ['mig_0'], 5e9)] }, []);
+    const lines = drawFleet(fleet, 100);
+    expect(lines).toContain('    [AAAAAAAAAAAABBBBBB······] [AAAAAAAAAAAA············]');
+    expect(lines).toContain('    [AA·]');
+    expect(lines[0]).toBe('1 of 1 nodes up, 3 of 3 devices held, 105.0 GB of 170.0 GB set aside');
+    expect(lines).toContain('A ep_01 (ep_01)');
+  });
+
+  test('says so when a node is lost, offers nothing, or no node is there', () => {
+    const cordoned = { ...node, accelerators: [], status: 'lost' as const, statusReason: 'no heartbeat' };
+    const lines = drawFleet(describeFleet({ nodes: [cordoned], replicas: [replica('rep_01', ['gpu_0'], 1)] }, []), 80).join('\n');
+    expect(lines).toContain('LOST: no heartbeat');
+    expect(lines).toContain('rep_01 runs on a device that is not offered any more');
+    expect(drawFleet(describeFleet({ nodes: [], replicas: [] }, []), 80)).toHaveLength(1);
+  });
+
+  test('property: a bar is as long as its device, whatever holds it', () => {
+    const held = fc.array(fc.record({ replicaId: fc.constant('r'), endpointId: fc.constantFrom('a', 'b'), endpointName: fc.constant('n'), phase: fc.constant('ready' as const), bytes: fc.nat(200) }), { maxLength: 30 });
+    fc.assert(fc.property(held, fc.integer({ min: 1, max: 100 }), (holders, memoryBytes) => {
+      const bar = drawDevice({ acceleratorId: 'x', type: 't', memoryBytes, usedBytes: 0, held: holders }, new Map(), 0.24);
+      expect(bar).toHaveLength(2 + Math.max(1, Math.round(memoryBytes * 0.24)));
+    }));
+  });
+});

@@ -1,0 +1,11 @@
+export * from './block-keys.js';
+export * from './engine-model.js';
+export * from './engine-params.js';
+export type { EngineRequest } from './sequence.js';
+export * from './step-time.js';
+export * from './interpolate.js';
+export * from './profiled-step-time.js';
+export * from './datasheet-step-time.js';
+export * from './memory-law.js';
+export * from './model-shape.js';
+export * from './timing-profiles.js';

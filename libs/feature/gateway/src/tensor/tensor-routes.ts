@@ -1,0 +1,131 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { InferRequest, TensorModel } from '@penstock/contract-http';
+import { checkInfer, HEAD_LENGTH_HEADER, readInfer } from '@penstock/domain-serving';
+import type { UsageDraft } from '@penstock/domain-usage';
+import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
+import { RequestTrace } from '../chat/request-trace.js';
+import type { GatewayPorts } from '../gateway-ports.js';
+import type { GatewayViews } from '../gateway-views.js';
+import { RequestFault } from '../http/request-fault.js';
+import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
+import { limitedCall, noTokens } from '../limits/limited-call.js';
+import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+import { TensorExchange, type InferAnswer } from './tensor-exchange.js';
+import type { TensorJob } from './tensor-job.js';
+import { TensorMetrics } from './tensor-metrics.js';
+import { TensorModels } from './tensor-models.js';
+
+const SERVER = { name: 'penstock', version: '0.1.0', extensions: ['binary_tensor_data', 'parameters'] };
+
+/** The Open Inference Protocol, version 2, over HTTP. */
+@Injectable()
+export class TensorRoutes implements RouteGroup {
+  private readonly models: TensorModels;
+  private readonly metrics: TensorMetrics;
+  readonly handlers = [
+    onRoute('GET /v2', () => Promise.resolve(SERVER)),
+    // A gateway that stops refuses every request before it comes here.
+    onRoute('GET /v2/health/live', (call) => sayYes(call)),
+    onRoute('GET /v2/health/ready', (call) => sayYes(call)),
+    ...['/v2/models/{model_name}', '/v2/models/{model_name}/versions/{model_version}'].flatMap((path) => [
+      onRoute(`GET ${path}`, (call) => this.describe(call)),
+      onRoute(`GET ${path}/ready`, (call) => this.ready(call)),
+      onRoute(`POST ${path}/infer`, (call) => this.infer(call), { readsBody: true }),
+    ]),
+  ];
+
+  constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(GATEWAY_VIEWS) views: GatewayViews, @Inject(CHAT_PARTS) private readonly parts: ChatParts) {
+    this.models = new TensorModels(views, parts.clients, ports.clock);
+    this.metrics = new TensorMetrics(parts.metrics.registry);
+  }
+
+  private async describe(call: RouteCall): Promise<TensorModel> {
+    const { endpoint, version } = this.find(call);
+    const { inputs, outputs } = await this.models.describe(endpoint);
+    return { name: endpoint.name, versions: [version], platform: endpoint.engine === 'onnx' ? 'onnxruntime' : 'triton', inputs: [...inputs], outputs: [...outputs] };
+  }
+
+  private async ready(call: RouteCall): Promise<typeof ANSWERED> {
+    const { endpoint } = this.find(call);
+    if (this.models.isReady(endpoint)) return sayYes(call);
+    throw new RequestFault({ code: 'model_loading', message: `No replica of '${endpoint.name}' is ready. An inference is held until one is.`, retryAfterMs: 5_000 });
+  }
+
+  private async infer(call: RouteCall): Promise<typeof ANSWERED> {
+    const { watch, metrics, config } = this.parts;
+    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
+    const trace = new RequestTrace('infer', call.request.headers, { 'gen_ai.operation.name': 'infer', 'penstock.request.id': call.requestId });
+    metrics.inFlight.inc();
+    try {
+      const job = this.prepare(call, trace.traceparent);
+      const reservation = await this.parts.limits.reserve(limitedCall(call, job.endpoint.name, noTokens));
+      try {
+        const draft = draftOf(job);
+        await this.exchange(call, new TensorExchange(this.parts, this.metrics, job, draft, reservation.watch(this.ports.usage.open(draft))));
+      } finally {
+        reservation.end();
+      }
+      trace.end();
+      return ANSWERED;
+    } catch (error) {
+      trace.end(error);
+      throw error;
+    } finally {
+      metrics.inFlight.dec();
+    }
+  }
+
+  private async exchange(call: RouteCall, exchange: TensorExchange): Promise<void> {
+    const { raw } = call.reply;
+    const onClose = (): void => exchange.leave();
+    raw.once('close', onClose);
+    if (raw.destroyed) exchange.leave();
+    const answer = await exchange.run();
+    raw.off('close', onClose);
+    if (answer !== undefined) sendAnswer(call, answer);
+  }
+
+  private prepare(call: RouteCall, traceparent: string | undefined): TensorJob {
+    const { endpoint, version } = this.find(call);
+    const bytes = call.request.body instanceof Uint8Array ? call.request.body : new Uint8Array();
+    const header = call.request.headers[HEAD_LENGTH_HEADER];
+    const headLength = typeof header === 'string' ? header.trim() : undefined;
+    const read = readInfer(bytes, headLength);
+    if (read.kind === 'fault') throw new RequestFault(read.fault);
+    const check = checkInfer(read.body, this.models.tensorsOf(endpoint));
+    if (check.kind === 'fault') throw new RequestFault(check.fault);
+    refuseUnknown(endpoint.engine, read.body.request);
+    const { requestId, principal, batchId } = call;
+    return { requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs: this.ports.clock.now(), traceparent };
+  }
+
+  private find({ params, principal }: RouteCall): ReturnType<TensorModels['find']> {
+    return this.models.find(params['model_name'] ?? '', params['model_version'], principal);
+  }
+}
+
+/** Classification is an extension of Triton's. */
+function refuseUnknown(engine: string, request: InferRequest): void {
+  const index = (request.outputs ?? []).findIndex((output) => output.parameters?.['classification'] !== undefined);
+  if (engine === 'triton' || index < 0) return;
+  throw new RequestFault({ code: 'unsupported_value', message: 'This model does not classify. Leave the parameter classification out.', param: `outputs[${index}].parameters.classification` });
+}
+
+function draftOf({ requestId, principal, endpoint, batchId, startedAtMs }: TensorJob): UsageDraft {
+  const { organisationId, projectId, keyId } = principal;
+  const { endpointId, name, modelVersionId } = endpoint;
+  return { requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: 'infer', stream: false, startedAt: new Date(startedAtMs).toISOString(), replicaId: null };
+}
+
+function sayYes(call: RouteCall): Promise<typeof ANSWERED> {
+  void call.reply.code(200).send();
+  return Promise.resolve(ANSWERED);
+}
+
+function sendAnswer({ reply }: RouteCall, { head, binary }: InferAnswer): void {
+  if (binary.length === 0) {
+    void reply.code(200).type('application/json; charset=utf-8').send(Buffer.from(head.buffer, head.byteOffset, head.byteLength));
+    return;
+  }
+  void reply.code(200).type('application/octet-stream').header('Inference-Header-Content-Length', String(head.length)).send(Buffer.concat([head, binary]));
+}

@@ -1,0 +1,64 @@
+import { ReplicaAssignmentError, type ReplicaAssignment } from '@penstock/domain-lifecycle';
+import { ENGINE_PORT } from './labels.js';
+
+export interface EngineCommand {
+  /** Replaces the image's own entry point; left out where that is right. */
+  readonly command?: readonly string[] | undefined;
+  readonly args: readonly string[];
+}
+
+type EngineAssignment = Pick<ReplicaAssignment, 'engine' | 'modelName' | 'source' | 'slots' | 'contextTokens' | 'acceleratorIds' | 'engineOptions'>;
+
+/** The command line of an engine in its own image. Throws {@link ReplicaAssignmentError} for weights that a Pod cannot fetch. */
+export function engineArguments(assignment: EngineAssignment): EngineCommand {
+  const { engine, modelName, slots, contextTokens } = assignment;
+  switch (engine) {
+    case 'vllm':
+      return {
+        command: ['vllm', 'serve'],
+        args: [
+          ...hubModel(assignment, '--revision'), '--served-model-name', modelName, '--host', '0.0.0.0', '--port', String(ENGINE_PORT),
+          '--max-model-len', String(contextTokens), '--max-num-seqs', String(slots),
+          '--tensor-parallel-size', String(Math.max(1, assignment.acceleratorIds.length)), ...optionFlags(assignment),
+        ],
+      };
+    case 'llama.cpp':
+      return {
+        args: [
+          ...ggufSource(assignment), '--alias', modelName, '--host', '0.0.0.0', '--port', String(ENGINE_PORT),
+          // The server divides its context by the slots.
+          '--ctx-size', String(contextTokens * slots), '--parallel', String(slots), '--metrics', '--jinja', ...optionFlags(assignment),
+        ],
+      };
+    case 'engine-sim':
+      return {
+        args: ['--port', String(ENGINE_PORT), '--model', modelName, '--max-num-seqs', String(slots), '--max-model-len', String(contextTokens), ...optionFlags(assignment)],
+      };
+    case 'triton':
+    case 'onnx':
+      throw new ReplicaAssignmentError('engine_missing', `Pods do not run ${engine}: deploy the model on a node with its own agent.`);
+  }
+}
+
+function hubModel({ source }: EngineAssignment, revisionFlag: string): readonly string[] {
+  if (source.kind === 'hugging-face') return [source.repository, revisionFlag, source.revision];
+  throw cannotFetch(source.kind, 'vLLM in a Pod loads a repository of a hub: give the model as hf://owner/repository@revision');
+}
+
+function ggufSource({ source }: EngineAssignment): readonly string[] {
+  if (source.kind === 'hugging-face' && source.files[0] !== undefined) return ['--hf-repo', source.repository, '--hf-file', source.files[0]];
+  if (source.kind === 'https' && source.urls[0] !== undefined) return ['--model-url', source.urls[0]];
+  throw cannotFetch(source.kind, 'llama.cpp in a Pod loads a GGUF file from a hub or by URL: give the model as hf://owner/repository@revision/file.gguf or https://…');
+}
+
+function cannotFetch(kind: string, nextStep: string): ReplicaAssignmentError {
+  return new ReplicaAssignmentError('pull_failed', `A Pod cannot fetch weights of the kind ${kind}. ${nextStep}.`);
+}
+
+/** Options of the endpoint as flags: `gpu_memory_utilization: 0.9` becomes `--gpu-memory-utilization 0.9`; `true` a bare flag, `false` none. */
+function optionFlags({ engineOptions }: EngineAssignment): readonly string[] {
+  return Object.entries(engineOptions).sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([name, value]) => {
+    const flag = `--${name.replaceAll('_', '-')}`;
+    return value === true ? [flag] : value === false ? [] : [flag, String(value)];
+  });
+}
