@@ -1,3 +1,4 @@
+import type { NatsServiceName } from '@penstock/infra-nats';
 import type { ObjectStoreSettings } from '@penstock/infra-runtimes';
 import type { Environment } from './settings.js';
 
@@ -8,7 +9,7 @@ export type ServiceName = (typeof serviceNames)[number];
 export interface InstallationSettings {
   readonly natsUrl: string;
   /** NATS with each service's own user; left out where one user serves all. */
-  readonly natsServiceUrls?: Readonly<Record<ServiceName, string>> | undefined;
+  readonly natsServiceUrls?: Readonly<Record<NatsServiceName, string>> | undefined;
   readonly databaseUrl: string;
   readonly clickhouseUrl: string;
   readonly objects: ObjectStoreSettings;
@@ -38,7 +39,7 @@ const KUBERNETES = [
 export function serviceEnvironments(settings: InstallationSettings): Readonly<Record<ServiceName, Environment>> {
   const passed = Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]]));
   const common = { ...passed, LOG_FILE: settings.logFile };
-  const nats = (name: ServiceName): Environment => ({ NATS_URL: settings.natsServiceUrls?.[name] ?? settings.natsUrl });
+  const nats = (name: NatsServiceName): Environment => ({ NATS_URL: settings.natsServiceUrls?.[name] ?? settings.natsUrl });
   const database = { DATABASE_URL: settings.databaseUrl };
   const objects = objectSettings(settings.objects);
   return {
@@ -61,7 +62,7 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       INTERNAL_TOKEN: settings.internalToken,
     },
     batch: { ...common, ...nats('batch'), ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
-    agent: { ...common, ...nats('agent'), ...Object.fromEntries(KUBERNETES.map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+    agent: { ...common, ...nats(settings.passed['AGENT_DRIVER'] === 'kubernetes' ? 'replica-driver' : 'agent'), ...Object.fromEntries(KUBERNETES.map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
   };
 }
 

@@ -13,7 +13,7 @@ export function authorizationConfig(): string {
     return [
       '    {',
       `      user: ${service}`,
-      `      password: $NATS_${service.toUpperCase()}_PASSWORD`,
+      `      password: $${passwordVariable(service)}`,
       '      permissions {',
       `        publish { allow: [\n${list(publish)}\n        ] }`,
       `        subscribe { allow: [\n${list(subscribe)}\n        ] }`,
@@ -21,8 +21,13 @@ export function authorizationConfig(): string {
       '    }',
     ].join('\n');
   });
-  const operator = `    { user: ${OPERATOR_USER}, password: $NATS_OPERATOR_PASSWORD }`;
+  const operator = `    { user: ${OPERATOR_USER}, password: $${passwordVariable('operator')} }`;
   return `authorization {\n  users: [\n${[operator, ...users].join('\n')}\n  ]\n}\n`;
+}
+
+/** The variable of the server's environment that holds a user's password. */
+export function passwordVariable(user: string): string {
+  return `NATS_${user.replaceAll('-', '_').toUpperCase()}_PASSWORD`;
 }
 
 function list(subjects: readonly string[]): string {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { contexts, nodeLostV1, streamOf } from '@penstock/contract-events';
 import { eventually } from '@penstock/testing-kit';
 import { ensureRuntime, startTestServers, type TestServers } from '@penstock/infra-runtimes';
-import { authorizationConfig } from './authorization-config.js';
+import { authorizationConfig, passwordVariable } from './authorization-config.js';
 import { brokerRequest } from './broker-api.js';
 import { connectNats, type NatsLink } from './connect-nats.js';
 import { DeadLetters } from './dead-letters.js';
@@ -91,7 +91,7 @@ describe('the users of the services on NATS', () => {
   test('the sample configuration for a server of one\'s own is up to date and valid', async () => {
     expect(await readFile(join(root, 'deploy/nats/authorization.conf'), 'utf8')).toBe(authorizationConfig());
     const { path } = await ensureRuntime('nats-server');
-    const passwords = Object.fromEntries(['operator', ...natsServiceNames].map((user) => [`NATS_${user.toUpperCase()}_PASSWORD`, `secret-of-${user}`]));
+    const passwords = Object.fromEntries(['operator', ...natsServiceNames].map((user) => [passwordVariable(user), `secret-of-${user}`]));
     const { stderr } = await promisify(execFile)(path, ['-t', '-c', join(root, 'deploy/nats/nats-server.conf')], { env: { ...process.env, ...passwords } });
     expect(stderr).toContain('is valid');
   });

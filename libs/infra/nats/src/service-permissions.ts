@@ -7,8 +7,6 @@ export interface NatsPermissions {
 }
 
 interface ServiceAccess {
-  /** Further names under which its process keeps snapshots. */
-  readonly alsoKnownAs: readonly string[];
   /** Serves `cmd.<service>.>` and `qry.<service>.>`. */
   readonly serves: boolean;
   /** Services whose commands and queries it sends. */
@@ -29,7 +27,7 @@ interface ServiceAccess {
   readonly makesStreams: boolean;
 }
 
-const nothing: ServiceAccess = { alsoKnownAs: [], serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, makesStreams: false };
+const nothing: ServiceAccess = { serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, makesStreams: false };
 
 /** Streams beside those of the contexts. */
 const DEAD_LETTERS = 'DLQ';
@@ -52,8 +50,9 @@ const serviceAccess = {
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },
   metering: { ...nothing, reads: ['usage'], durables: [{ context: 'usage', name: 'metering-usage' }] },
   batch: { ...nothing, writes: ['batch'] },
-  // The driver that stands for a cluster runs in the place of an agent.
-  agent: { ...nothing, alsoKnownAs: ['replica-driver'], serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
+  agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
+  // Stands for the nodes of a cluster in the place of agents.
+  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'replica'] },
 } satisfies Readonly<Record<string, ServiceAccess>>;
 
 export type NatsServiceName = keyof typeof serviceAccess;
@@ -73,7 +72,7 @@ export function permissionsOf(service: NatsServiceName): NatsPermissions {
     publish: [
       '$JS.API.INFO',
       ...streams.flatMap(readingSubjects),
-      ...[service, ...access.alsoKnownAs].flatMap(snapshotSubjects),
+      ...snapshotSubjects(service),
       ...access.writes.map((context) => `ev.${context}.>`),
       ...streams.map((stream) => `dlq.${stream}.*.*`),
       ...access.asks.flatMap(commandSubjects),
