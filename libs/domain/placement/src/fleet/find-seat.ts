@@ -1,0 +1,122 @@
+import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
+import type { FleetState } from './fleet-state.js';
+import type { FleetNode, FleetPart, FleetSeat } from './fleet-types.js';
+
+/** What a place costs: GPUs that nobody used before, and how loose the fit is. */
+export interface FoundSeat extends FleetSeat {
+  readonly opened: number;
+}
+
+/** No GPU has this number: looks at gaps on all of them. */
+export const NO_GPU = -1;
+
+/**
+ * The tightest place for a part in a pool, on GPUs in use where one fits; otherwise on the node with the fewest untouched
+ * GPUs, so that whole nodes stay for those that need them. `inGapsBut` looks at GPUs in use only, without the one that it names.
+ */
+export function findSeat(state: FleetState, pool: number, part: FleetPart, isAllowed: (node: number) => boolean, inGapsBut?: number): FoundSeat | undefined {
+  const mayOpen = inGapsBut === undefined;
+  const avoided = inGapsBut ?? NO_GPU;
+  if (part.accelerators > 1) return mayOpen ? findGroup(state, pool, part, isAllowed) : undefined;
+  const inUse = part.migProfile === null ? tightestShare(state, pool, part, isAllowed, avoided) : tightestInstance(state, pool, part, part.migProfile, isAllowed, avoided);
+  if (inUse !== undefined || !mayOpen) return inUse;
+  return findUntouched(state, pool, part, isAllowed);
+}
+
+/** Left over compute and memory that differ much are of little use to anybody. */
+const IMBALANCE_WEIGHT = 8;
+
+function tightestShare(state: FleetState, pool: number, part: FleetPart, isAllowed: (node: number) => boolean, avoided: number): FoundSeat | undefined {
+  const { computeFree, vramFree, nodeOf } = state;
+  const vram = state.pools[pool]?.vramMib ?? 1;
+  let best = -1;
+  let bestLeft = Number.POSITIVE_INFINITY;
+  for (const gpu of state.gaps[pool] ?? []) {
+    const compute = (computeFree[gpu] as number) - part.computeMilli;
+    const memory = (vramFree[gpu] as number) - part.vramMib;
+    if (compute < 0 || memory < 0 || gpu === avoided) continue;
+    const computeLeft = compute / WHOLE_ACCELERATOR_MILLI;
+    const memoryLeft = memory / vram;
+    const left = computeLeft + memoryLeft + IMBALANCE_WEIGHT * Math.abs(computeLeft - memoryLeft);
+    if (left > bestLeft || (left === bestLeft && gpu > best)) continue;
+    const node = nodeOf[gpu] as number;
+    if (!state.hostFits(node, part) || !isAllowed(node)) continue;
+    best = gpu;
+    bestLeft = left;
+  }
+  return best < 0 ? undefined : { gpus: [best], nodes: [nodeOf[best] as number], start: null, opened: 0 };
+}
+
+function tightestInstance(state: FleetState, pool: number, part: FleetPart, profile: string, isAllowed: (node: number) => boolean, avoided: number): FoundSeat | undefined {
+  const book = state.pools[pool]?.book;
+  if (book === null || book === undefined) return undefined;
+  let best = -1;
+  let bestRoom = Number.POSITIVE_INFINITY;
+  let start = 0;
+  for (const gpu of state.gaps[pool] ?? []) {
+    // A GPU that is part of a group is not in MIG mode.
+    if (state.computeFree[gpu] !== WHOLE_ACCELERATOR_MILLI || gpu === avoided) continue;
+    const step = book.add(state.layout[gpu] as number, profile);
+    if (step === undefined) continue;
+    const room = book.room(step.layout);
+    if (room > bestRoom || (room === bestRoom && gpu > best)) continue;
+    const node = state.nodeOf[gpu] as number;
+    if (!state.hostFits(node, part) || !isAllowed(node)) continue;
+    best = gpu;
+    bestRoom = room;
+    start = step.start;
+  }
+  return best < 0 ? undefined : { gpus: [best], nodes: [state.nodeOf[best] as number], start, opened: 0 };
+}
+
+function findUntouched(state: FleetState, pool: number, part: FleetPart, isAllowed: (node: number) => boolean): FoundSeat | undefined {
+  const book = state.pools[pool]?.book;
+  const step = part.migProfile === null ? undefined : book?.add(0, part.migProfile);
+  if (part.migProfile !== null && step === undefined) return undefined;
+  const node = fewestFree(state, pool, part, isAllowed, () => true);
+  if (node === undefined || part.vramMib > (state.pools[pool]?.vramMib ?? 0)) return undefined;
+  const gpu = untouchedOf(state, node)[0];
+  return gpu === undefined ? undefined : { gpus: [gpu], nodes: [node], start: step?.start ?? null, opened: 1 };
+}
+
+/** Every node of a gang, or none of them; on each node inside one island. */
+function findGroup(state: FleetState, pool: number, part: FleetPart, isAllowed: (node: number) => boolean): FoundSeat | undefined {
+  if (part.vramMib > (state.pools[pool]?.vramMib ?? 0)) return undefined;
+  const perNode = part.accelerators / part.nodes;
+  const gpus: number[] = [];
+  const nodes: number[] = [];
+  while (nodes.length < part.nodes) {
+    const node = fewestFree(state, pool, part, isAllowed, (candidate) => !nodes.includes(candidate) && islandWith(state, candidate, perNode) !== undefined);
+    const island = node === undefined ? undefined : islandWith(state, node, perNode);
+    if (node === undefined || island === undefined) return undefined;
+    nodes.push(node);
+    gpus.push(...island);
+  }
+  return { gpus, nodes, start: null, opened: gpus.length };
+}
+
+function fewestFree(state: FleetState, pool: number, part: FleetPart, isAllowed: (node: number) => boolean, fits: (node: number) => boolean): number | undefined {
+  const needed = part.accelerators / part.nodes;
+  let best: number | undefined;
+  for (const node of state.pools[pool]?.nodes ?? []) {
+    const free = state.wholeFree[node] as number;
+    if (free < needed || (best !== undefined && free >= (state.wholeFree[best] as number))) continue;
+    if (state.hostFits(node, part) && isAllowed(node) && fits(node)) best = node;
+  }
+  return best;
+}
+
+function untouchedOf(state: FleetState, node: number): readonly number[] {
+  const first = state.firstGpu[node] as number;
+  return Array.from({ length: (state.nodes[node] as FleetNode).gpus }, (_, index) => first + index).filter((gpu) => state.owners[gpu] === 0);
+}
+
+/** The island with the fewest untouched GPUs that are enough. */
+function islandWith(state: FleetState, node: number, count: number): readonly number[] | undefined {
+  const first = state.firstGpu[node] as number;
+  const fitting = (state.nodes[node] as FleetNode).islands
+    .map((island) => island.map((index) => first + index).filter((gpu) => state.owners[gpu] === 0))
+    .filter((island) => island.length >= count)
+    .sort((one, other) => one.length - other.length);
+  return fitting[0]?.slice(0, count);
+}

@@ -1,0 +1,71 @@
+import { canAdd, profileOf, type MigGeometry, type MigLayout } from '../mig/mig-geometry.js';
+import { bestStart, startsFor } from '../mig/mig-layouts.js';
+
+/** A step from one layout to another. */
+interface LayoutStep {
+  readonly layout: number;
+  readonly start: number;
+}
+
+/** Layouts of one geometry by number, with what can be added to each; every answer is worked out once. */
+export class LayoutBook {
+  private readonly layouts: MigLayout[] = [[]];
+  private readonly numbers = new Map<string, number>([['', 0]]);
+  private readonly steps = new Map<string, LayoutStep | null>();
+  private readonly rooms: number[] = [];
+
+  constructor(private readonly geometry: MigGeometry) {}
+
+  layoutOf(layout: number): MigLayout {
+    return this.layouts[layout] ?? [];
+  }
+
+  /** The layout with one more instance at its best place; undefined when none fits. */
+  add(layout: number, profile: string): LayoutStep | undefined {
+    const key = `${layout}+${profile}`;
+    const known = this.steps.get(key);
+    if (known !== undefined) return known ?? undefined;
+    const instance = bestStart(this.geometry, this.layoutOf(layout), profile);
+    const step = instance === undefined ? null : { layout: this.numberOf([...this.layoutOf(layout), instance]), start: instance.start };
+    this.steps.set(key, step);
+    return step ?? undefined;
+  }
+
+  /** The layout with an instance at this very place; refused when it would overlap. */
+  place(layout: number, profile: string, start: number): number {
+    const step = this.add(layout, profile);
+    if (step?.start === start) return step.layout;
+    const instance = { profile, start };
+    if (!canAdd(this.geometry, this.layoutOf(layout), instance)) throw new Error(`There is no room for ${profile} at slice ${start}.`);
+    return this.numberOf([...this.layoutOf(layout), instance]);
+  }
+
+  remove(layout: number, profile: string, start: number): number {
+    return this.numberOf(this.layoutOf(layout).filter((instance) => instance.profile !== profile || instance.start !== start));
+  }
+
+  /** Compute and memory slices that one could still fill, together; less is a tighter fit. */
+  room(layout: number): number {
+    const known = this.rooms[layout];
+    if (known !== undefined) return known;
+    const room = this.geometry.profiles.reduce((sum, profile) => sum + startsFor(this.geometry, this.layoutOf(layout), profile.name).length * profile.memorySlices, 0);
+    this.rooms[layout] = room;
+    return room;
+  }
+
+  /** Parts of the GPU that an instance takes: of its compute and of its memory slices. */
+  sharesOf(profile: string): { readonly compute: number; readonly memory: number } | undefined {
+    const found = profileOf(this.geometry, profile);
+    return found === undefined ? undefined : { compute: found.computeSlices / this.geometry.computeSlices, memory: found.memorySlices / this.geometry.memorySlices };
+  }
+
+  private numberOf(layout: MigLayout): number {
+    const sorted = [...layout].sort((one, other) => one.start - other.start);
+    const key = sorted.map(({ profile, start }) => `${profile}@${start}`).join();
+    const known = this.numbers.get(key);
+    if (known !== undefined) return known;
+    this.layouts.push(sorted);
+    this.numbers.set(key, this.layouts.length - 1);
+    return this.layouts.length - 1;
+  }
+}
