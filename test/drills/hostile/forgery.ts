@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { scripted } from '../../platform/scripted-engine.js';
 import { askChat } from './ask.js';
-import type { Attack } from './attack.js';
+import { MODEL, type Attack } from './attack.js';
 
 /** Long enough for whoever was tricked into fetching to have fetched. */
 const FETCH_WAIT_MS = 3_000;
@@ -35,6 +35,7 @@ export async function requestForgery(attack: Attack): Promise<void> {
   try {
     for (const url of innerUrls(port)) {
       await inContent(attack, url);
+      await inInput(attack, url);
       await asArtifact(attack, url, () => hits);
     }
     await pause(FETCH_WAIT_MS);
@@ -56,6 +57,21 @@ async function inContent(attack: Attack, url: string): Promise<void> {
     const reached = engine.seen.slice(seenBefore).some((request) => JSON.stringify(request.body).includes(JSON.stringify(url).slice(1, -1)));
     const isData = /^data:/i.test(url);
     attack.attempt('forgery', `${part.type} ${url}`, answer.status >= 500 ? `status ${answer.status}` : reached && !isData ? 'the engine was given the address' : undefined);
+  }
+}
+
+/** The same in the form of the Responses API. */
+async function inInput(attack: Attack, url: string): Promise<void> {
+  const { installation, engine, attacker } = attack;
+  for (const part of [{ type: 'input_image', image_url: url }, { type: 'input_file', file_url: url }]) {
+    const seenBefore = engine.seen.length;
+    const answer = await fetch(`${installation.url}/v1/responses`, {
+      method: 'POST', headers: { authorization: `Bearer ${attacker.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: MODEL, input: [{ role: 'user', content: [{ type: 'input_text', text: scripted('answer', 'ssrf-input') }, part] }], max_output_tokens: 16 }),
+    });
+    await answer.text();
+    const reached = engine.seen.slice(seenBefore).some((request) => JSON.stringify(request.body).includes(JSON.stringify(url).slice(1, -1)));
+    attack.attempt('forgery', `${part.type} of a response ${url}`, answer.status >= 500 ? `status ${answer.status}` : reached && !/^data:/i.test(url) ? 'the engine was given the address' : undefined);
   }
 }
 

@@ -47,19 +47,19 @@ export async function pathAttacks(attack: Attack): Promise<void> {
     for (const [who, headers] of strangersTo(contract, attack)) {
       await Promise.all(variantsOf(path).flatMap((variant) => methods.map(async (method) => {
         const { status } = await client.ask(method, variant, { ...headers, 'content-type': 'application/json' }, method === 'POST' ? '{}' : undefined);
-        attack.attempt('paths', `${method} ${variant} with ${who}`, breachOf(status, variant));
+        attack.attempt('paths', `${method} ${variant} with ${who}`, breachOf(status, variant, contract));
       })));
     }
     for (const override of OVERRIDES) {
       const { status } = await client.ask(contract.method, path, override);
-      attack.attempt('paths', `${contract.method} ${path} with ${JSON.stringify(override)}`, breachOf(status, path));
+      attack.attempt('paths', `${contract.method} ${path} with ${JSON.stringify(override)}`, breachOf(status, path, contract));
     }
   }
   client.close();
 }
 
-/** A spelling that leads to the health routes is theirs, and open to all; a fault of ours counts as a hole. */
-function breachOf(status: number, variant: string): string | undefined {
-  if (status >= 200 && status < 400 && !/^\/(health|livez|readyz|metrics)(\?|$)/.test(variant)) return `status ${status}`;
+/** A spelling that leads to the health routes is theirs, and open to all, as are routes whose contract says so; a fault of ours counts as a hole. */
+function breachOf(status: number, variant: string, contract: RouteContract): string | undefined {
+  if (contract.access !== 'none' && status >= 200 && status < 400 && !/^\/(health|livez|readyz|metrics)(\?|$)/.test(variant)) return `status ${status}`;
   return status >= 500 ? `status ${status}` : undefined;
 }

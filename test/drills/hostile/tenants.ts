@@ -45,7 +45,7 @@ async function cacheSalts(attack: Attack): Promise<void> {
     salts.push(attack.engine.seen.findLast((request) => request.marker === marker)?.body['cache_salt']);
   }
   const [victim, own, again] = salts;
-  const isApart = typeof victim === 'string' && typeof own === 'string' && victim !== own && own === again && /^[0-9a-f]{32,}$/.test(own);
+  const isApart = typeof victim === 'string' && typeof own === 'string' && victim !== own && own === again && /^[A-Za-z0-9_-]{32,64}$/.test(own);
   attack.attempt('tenants', 'a cache of one\'s own', isApart ? undefined : salts.map(String).join(', '));
 }
 
