@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { deployFirstModel, deploySecondModel, serviceEnvironments, type Standalone } from '@penstock/infra-composition';
+import { deployFirstModel, deploySecondModel, operatorEnvironment, type Standalone } from '@penstock/infra-composition';
 import OpenAI6 from 'openai';
 import OpenAI7 from 'openai7';
 import { repositoryRoot } from '../contracts/files.js';
@@ -60,8 +60,8 @@ export function reportOf(results: readonly CheckResult[], say: (text: string) =>
 
 /** The default model and the embedding model in llama.cpp, and a simulated one. */
 export async function deployTargets(platform: Standalone): Promise<readonly Target[]> {
-  const model = await deployFirstModel({ environment: serviceEnvironments(platform.settings).registry, randomModelPath: platform.instance.path('models', 'random.gguf') });
-  const embedding = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry });
+  const model = await deployFirstModel({ environment: operatorEnvironment(platform.settings), randomModelPath: platform.instance.path('models', 'random.gguf') });
+  const embedding = await deploySecondModel({ environment: operatorEnvironment(platform.settings) });
   const simulated = 'sim-chat';
   await deployModel(platform, { model_name: simulated, model_artifact: 'sim://', framework: 'engine-sim', serving: { slots_per_replica: 8, context_tokens: 4_096 } });
   const shared = { baseUrl: `${platform.url}/v1`, apiKey: await createKey(platform) };

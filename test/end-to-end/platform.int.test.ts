@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deployFirstModel, serviceEnvironments, startStandalone, type Standalone } from '@penstock/infra-composition';
+import { deployFirstModel, operatorEnvironment, startStandalone, type Standalone } from '@penstock/infra-composition';
 import OpenAI6 from 'openai';
 import OpenAI7 from 'openai7';
 import { installPythonClient, runPythonChecks, deployTargets } from '../conformance/run.js';
@@ -125,7 +125,7 @@ describe('the whole platform with a real model in a real engine', () => {
     await platform.close();
     platform = await start();
     const pulls: string[] = [];
-    const model = await deployFirstModel({ environment: serviceEnvironments(platform.settings).registry, randomModelPath: join(folder, 'random.gguf'), onPull: (file) => pulls.push(file) });
+    const model = await deployFirstModel({ environment: operatorEnvironment(platform.settings), randomModelPath: join(folder, 'random.gguf'), onPull: (file) => pulls.push(file) });
     expect(pulls).toEqual([]);
     expect(await admin('GET', '/admin/v1/keys')).toEqual(before);
     const client = new OpenAI6({ baseURL: `${platform.url}/v1`, apiKey: targets[0]!.apiKey, maxRetries: 0 });

@@ -1,5 +1,5 @@
 import { Command, Flags } from '@oclif/core';
-import { PortTakenError, startProcessTracing, startStandalone, stopSignal, deployFirstModel, deploySecondModel, serviceEnvironments, type FirstModel, type Standalone } from '@penstock/infra-composition';
+import { PortTakenError, startProcessTracing, startStandalone, stopSignal, deployFirstModel, deploySecondModel, operatorEnvironment, type FirstModel, type Standalone } from '@penstock/infra-composition';
 import { InstanceBusyError, RuntimeUnavailableError, type InstallProgress } from '@penstock/infra-runtimes';
 import { EXIT } from '../api-command.js';
 import { firstKey } from '../client/first-key.js';
@@ -67,7 +67,7 @@ export class Up extends Command {
     const startedMs = performance.now();
     const model = await deployFirstModel({
       // It asks the registry and watches the fleet, as an operator does.
-      environment: { ...serviceEnvironments(platform.settings).registry, NATS_URL: platform.settings.natsUrl },
+      environment: operatorEnvironment(platform.settings),
       randomModelPath: platform.instance.path('models', 'random.gguf'),
       onPull: (file, completed, total) => progress.bar.update(`model ${file.split('/').pop()}`, completed, total ?? undefined),
       onPhase: (phase) => {
@@ -83,7 +83,7 @@ export class Up extends Command {
   /** Nobody waits for it: the first model answers meanwhile, and goes on doing so without the second. */
   private async secondModel(platform: Standalone, signal: AbortSignal): Promise<void> {
     try {
-      const { name } = await deploySecondModel({ environment: serviceEnvironments(platform.settings).registry, signal });
+      const { name } = await deploySecondModel({ environment: operatorEnvironment(platform.settings), signal });
       this.logToStderr(`embeddings: ${name} is registered; it starts when it is first called.`);
     } catch (error) {
       if (!signal.aborted) this.logToStderr(`embeddings: the model cannot be had here. ${error instanceof Error ? error.message : String(error)}`);

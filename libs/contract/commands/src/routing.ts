@@ -44,7 +44,7 @@ export const admitRequest = defineCommand({
   reply: lease,
 });
 
-/** Published, not requested: gives slots back and tells how the requests ended. Sent in micro-batches. */
+/** Gives slots back and tells how the requests ended. Sent in micro-batches. */
 export const releaseLeases = defineCommand({
   subject: 'cmd.router.release',
   summary: 'Gives slots back, with the outcome that health is judged by.',

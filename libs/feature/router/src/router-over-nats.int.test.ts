@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { admitRequest, type CommandReply, type Lease } from '@penstock/contract-commands';
+import { admitRequest, releaseLeases, type CommandReply, type Lease } from '@penstock/contract-commands';
 import { endpointDeployedV1, replicaPlacedV1, type CatalogueEvent } from '@penstock/contract-events';
 import type { RunningService } from '@penstock/feature-shell';
 import { connectNats, NatsCommandClient, natsCommandTransport, NatsSignals, type NatsLink } from '@penstock/infra-nats';
@@ -16,7 +16,6 @@ const routers: RunningService[] = [];
 const log = new MemoryEventLog();
 const ids = new SequentialIds();
 let gateway: NatsCommandClient;
-let signals: NatsSignals;
 
 async function link(): Promise<NatsLink> {
   const made = await connectNats({ url: server.url, name: 'test' });
@@ -56,7 +55,6 @@ beforeAll(async () => {
   await start();
   const own = await link();
   gateway = new NatsCommandClient(own);
-  signals = new NatsSignals(own);
 });
 
 afterAll(async () => {
@@ -69,7 +67,7 @@ function admit(requestId: string, endpointId: string): Promise<CommandReply<Leas
   return gateway.send(admitRequest, { requestId, gatewayId: 'inst_g', organisationId: 'org_1', endpointId, modelName: 'm', waitMsMax: 20_000 }, { timeoutMs: 25_000 });
 }
 
-test('two routers on a real broker lend each slot once, and take releases as plain messages', async () => {
+test('two routers on a real broker lend each slot once, and take it back when it is released', async () => {
   const replies = await Promise.all(ENDPOINTS.flatMap((endpointId) => [0, 1, 2].map(async (index) => {
     const reply = await admit(`req_${endpointId}_${index}`, endpointId);
     if (reply.kind === 'refused') throw new Error(reply.refusal.message);
@@ -91,7 +89,7 @@ async function holdEverySlot(name: string): Promise<Map<string, Lease>> {
 }
 
 function release(leases: Iterable<Lease>): void {
-  for (const { leaseId, replicaId, endpointId } of leases) signals.publish('cmd.router.release', { releases: [{ leaseId, replicaId, endpointId, outcome: 'ok' }] });
+  for (const { leaseId, replicaId, endpointId } of leases) void gateway.send(releaseLeases, { releases: [{ leaseId, replicaId, endpointId, outcome: 'ok' }] });
 }
 
 const outcomeOf = (reply: CommandReply<Lease>): string => (reply.kind === 'ok' ? 'ok' : reply.refusal.code);

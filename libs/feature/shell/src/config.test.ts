@@ -6,7 +6,7 @@ const schema = serviceConfig.extend({ TOKEN: z.string().min(8) });
 
 describe('configuration of a service', () => {
   test('reads the environment once, with defaults and numbers', () => {
-    expect(loadConfig(schema, { TOKEN: 'long-enough', HTTP_PORT: '8080', UNRELATED: 'x' })).toEqual({ HTTP_HOST: '127.0.0.1', HTTP_PORT: 8080, DRAIN_TIMEOUT_MS: 15_000, LOG_LEVEL: 'info', TOKEN: 'long-enough' });
+    expect(loadConfig(schema, { TOKEN: 'long-enough', HTTP_PORT: '8080', UNRELATED: 'x' })).toEqual({ HTTP_HOST: '127.0.0.1', HTTP_PORT: 8080, HTTP_REUSE_PORT: false, DRAIN_TIMEOUT_MS: 15_000, LOG_LEVEL: 'info', TOKEN: 'long-enough' });
   });
 
   test('an empty variable counts as not set', () => {

@@ -66,6 +66,11 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
   };
 }
 
+/** Settings for what the operator does from this process: the installation's own NATS user, and no database. */
+export function operatorEnvironment(settings: InstallationSettings): Environment {
+  return { ...Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]])), LOG_FILE: settings.logFile, NATS_URL: settings.natsUrl };
+}
+
 function objectSettings(objects: ObjectStoreSettings): Environment {
   if (objects.kind === 'filesystem') return { OBJECTS_DIR: objects.root };
   return {
