@@ -9,7 +9,8 @@ import { measureKeys } from './key-memory.js';
 
 const ROUNDS = 5;
 const CONCURRENCY = 16;
-const REQUESTS = 2_000;
+/** A burst long enough that what it starts and ends with does not count. */
+const REQUESTS = 6_000;
 /** LiteLLM takes a hundred times as long; fewer requests say the same about CPU per request. */
 const SLOW_PEER_REQUESTS = 150;
 /** A service that runs for months is measured as it is after its first minute: compiled, its connections open. */
@@ -23,8 +24,8 @@ const text = 'Write one sentence about the sea, and one about the mountains. ';
 const chat = (prompt: string, stream = false): LoadRequest => ({ path: '/v1/chat/completions', body: JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], max_tokens: stream ? STREAM_TOKENS : 64, ...(stream ? { stream: true, seed: 1_000 } : {}) }) });
 const loads: Readonly<Record<string, { readonly request: LoadRequest; readonly share: number }>> = {
   small: { request: chat(text), share: 1 },
-  streamed: { request: chat(text, true), share: 0.2 },
-  large: { request: chat(text.repeat(Math.ceil(LARGE_PROMPT_CHARACTERS / text.length))), share: 0.25 },
+  streamed: { request: chat(text, true), share: 0.1 },
+  large: { request: chat(text.repeat(Math.ceil(LARGE_PROMPT_CHARACTERS / text.length))), share: 0.2 },
   embeddings: { request: { path: '/v1/embeddings', body: JSON.stringify({ model: 'bench-model', input: text }) }, share: 0.25 },
 };
 /** A peer that is not made for a load is left out of it. */
@@ -61,9 +62,11 @@ type Table = Map<string, Measured[]>;
 
 async function measureLoads(world: BenchWorld, rounds: number, seed: number, say: (text: string) => void): Promise<Table> {
   const table: Table = new Map();
-  for (let round = 0; round < rounds; round += 1) {
-    say(`round ${round + 1} of ${rounds}`);
-    for (const [name, { request, share }] of Object.entries(loads)) {
+  for (const [name, { request, share }] of Object.entries(loads)) {
+    say(`load ${name}, ${rounds} rounds`);
+    // Each target meets the load that is measured next before it is measured.
+    for (const target of world.targets) if (!isSlow(target.name)) await closedLoop(target, request, { requests: Math.round((REQUESTS * share) / 4), concurrency: CONCURRENCY });
+    for (let round = 0; round < rounds; round += 1) {
       for (const target of shuffled(world.targets, seed + round)) {
         if (isSlow(target.name) && !LOADS_OF_SLOW_PEERS.includes(name)) continue;
         const requests = isSlow(target.name) ? SLOW_PEER_REQUESTS : Math.round(REQUESTS * share);

@@ -22,6 +22,9 @@ export const JSON_VALUES_MAX = 500_000;
 /** Keys cost more than values: three hundred thousand different ones take a second. */
 export const JSON_KEYS_MAX = 50_000;
 
+const MINUS = 0x2d;
+const DIGIT_NINE = 0x39;
+const EXPONENT = 0x65;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
@@ -52,6 +55,8 @@ export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax =
   };
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
+    // Most of what is long is numbers, and inside a member they mean nothing here.
+    if (depth > 1 && ((code >= MINUS && code <= DIGIT_NINE) || code === EXPONENT)) continue;
     if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) continue;
     if (depth === 1 && code === COMMA) endMember();
     if (depth === 1 && code === CLOSE_BRACE) endMember();

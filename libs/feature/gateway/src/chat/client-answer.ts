@@ -1,6 +1,7 @@
 import { describeError, toOpenAiError, type ApiFault } from '@penstock/contract-http';
 import { sseComment, sseFrame, SSE_DONE } from '@penstock/domain-serving';
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { AnswerTarget } from '../http/route-call.js';
 
 const STREAM_HEADERS = {
@@ -17,6 +18,7 @@ export class ClientAnswer {
   private blockedSinceMs: number | undefined;
   /** Whether chunks are framed here: one string and one write, in place of four strings that Node would gather. */
   private framesChunks = false;
+  private hasSent = false;
 
   constructor(private readonly reply: AnswerTarget, private readonly now: () => number) {
     this.raw = reply.raw;
@@ -66,7 +68,8 @@ export class ClientAnswer {
     if (this.send(frames)) return true;
     if (this.blockedSinceMs === undefined) {
       this.blockedSinceMs = this.now();
-      this.raw.once('drain', () => {
+      // Whatever wrote to it, the socket tells when it has room; an answer that waits for its turn on the connection has no socket yet.
+      (this.bypass ?? this.raw).once('drain', () => {
         this.blockedSinceMs = undefined;
         onDrain();
       });
@@ -102,9 +105,19 @@ export class ClientAnswer {
     this.raw.destroy();
   }
 
+  /** The socket itself, once the head is on its way: Node would cork it for each chunk and let go a turn later. */
+  private get bypass(): Socket | undefined {
+    const { socket } = this.raw;
+    return this.framesChunks && this.hasSent && socket !== null && !socket.destroyed ? socket : undefined;
+  }
+
   private send(text: string): boolean {
     const bytes = Buffer.byteLength(text);
-    return this.raw.write(this.framesChunks ? `${bytes.toString(16)}\r\n${text}\r\n` : text, encodingOf(text, bytes));
+    const framed = this.framesChunks ? `${bytes.toString(16)}\r\n${text}\r\n` : text;
+    const { bypass } = this;
+    this.hasSent = true;
+    const encoding = encodingOf(text, bytes);
+    return bypass === undefined ? this.raw.write(framed, encoding) : bypass.write(framed, encoding);
   }
 
   private finish(text: string): void {
