@@ -118,7 +118,7 @@ async function mustSucceed(load: Load, when: string): Promise<void> {
 }
 
 async function judge(installation: Installation, ledgerPath: string, outcomes: readonly Outcome[], kills: number, say: (text: string) => void): ReturnType<Run> {
-  const truth = readTruth(ledgerPath);
+  const truth = await endedTruth(ledgerPath);
   const events = await settledUsage(installation, [...truth.keys()]);
   const comparison = compareUsage(truth, events);
   const counted = await countedInClickhouse(installation, new Set(events.map((event) => event.requestId)).size);
@@ -144,6 +144,14 @@ async function judge(installation: Installation, ledgerPath: string, outcomes: r
   if (!pass) await writeFile(join(installation.folder, 'comparison.json'), JSON.stringify({ comparison, counted, sums, verification, failures }, undefined, 2));
   const byPhase = Object.fromEntries([...new Set(outcomes.map((outcome) => outcome.phase))].map((phase) => [phase, { ok: outcomes.filter((outcome) => outcome.phase === phase && outcome.ok).length, failed: failures.filter((outcome) => outcome.phase === phase).length }]));
   return { figures, pass, detail: { engine_requests: comparison.ended, completed: comparison.completed, usage_events: events.length, clickhouse: counted, byPhase, projections: verification.projections.map((projection) => ({ name: projection.name, rows: projection.rows, identical: projection.identical })) } };
+}
+
+/** The engines' ledger, once every request in it has ended: an engine writes that a moment after its client has the last byte. */
+async function endedTruth(ledgerPath: string): Promise<ReturnType<typeof readTruth>> {
+  return until('the end of every request in the ledger', SETTLE_WAIT_MS / 10, async () => {
+    const truth = readTruth(ledgerPath);
+    return [...truth.values()].every(({ endings }) => endings.length > 0) ? truth : undefined;
+  }).catch(() => readTruth(ledgerPath));
 }
 
 /** Every usage event, once each request that reached an engine has one and no more arrive. */
