@@ -93,6 +93,22 @@ describe('the whole platform with a real model in a real engine', () => {
     expect((await rules()).slice(0, 3)).toEqual(['wake', 'idle', 'wake']);
   });
 
+  test('a request told twice under one Idempotency-Key runs once, and is counted once', async () => {
+    const target = targets[1]!;
+    const ask = (): Promise<Response> => fetch(`${target.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${target.apiKey}`, 'content-type': 'application/json', 'idempotency-key': 'told-twice' },
+      body: JSON.stringify({ model: target.model, messages: [{ role: 'user', content: 'Only once.' }], max_tokens: 4 }),
+    });
+    const first = await ask();
+    const second = await ask();
+    expect([first.status, second.status]).toEqual([200, 200]);
+    expect(await second.json()).toEqual(await first.json());
+    const { data } = (await admin('GET', '/admin/v1/events?context=usage&limit=1000')) as { data: { data: { requestId: string } }[] };
+    const ids = [first, second].map((answer) => answer.headers.get('x-request-id'));
+    expect(data.filter((event) => ids.includes(event.data.requestId)).length).toBeLessThanOrEqual(1);
+  });
+
   test('every projection can be rebuilt from the first event to the same bytes', async () => {
     const result = (await admin('POST', '/admin/v1/replay/verify', {})) as { identical: boolean; projections: { name: string; rows: number }[]; unavailable: string[] };
     expect(result).toMatchObject({ identical: true, unavailable: [] });

@@ -33,7 +33,7 @@ export async function natsRights(attack: Attack): Promise<void> {
 function foreignPublishes(service: ServiceName): readonly string[] {
   const others = serviceNames.filter((name) => name !== service);
   const foreignContexts = contexts.filter((context) => !WRITERS[context].includes(service));
-  const streams = [...contexts.map(streamOf), 'DLQ', 'TELEMETRY', 'KV_SNAPSHOTS'];
+  const streams = [...contexts.map(streamOf), 'DLQ', 'TELEMETRY', 'KV_SNAPSHOTS', 'KV_ANSWERS'];
   const verbs = ['DELETE', 'PURGE', 'SNAPSHOT', 'RESTORE', 'LEADER.STEPDOWN', 'PEER.REMOVE', ...(service === 'registry' ? [] : ['CREATE', 'UPDATE'])];
   return [
     ...foreignContexts.map((context) => `ev.${context}.thing.id_1`),

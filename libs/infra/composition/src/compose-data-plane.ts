@@ -5,7 +5,7 @@ import { batchConfig, startBatch } from '@penstock/feature-batch';
 import type { RunningService } from '@penstock/feature-shell';
 import { ClickhouseUsageReports, ClickhouseUsageSink, connectClickhouse } from '@penstock/infra-clickhouse';
 import { batchTableProjection, meteringTableProjection, PostgresBatchQueries } from '@penstock/infra-postgres';
-import { NatsSharedRecords } from '@penstock/infra-nats';
+import { ANSWERS_BUCKET, NatsSharedRecords } from '@penstock/infra-nats';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
 import { z } from 'zod';
 import { withDatabase } from './compose-control-plane.js';
@@ -29,10 +29,6 @@ const meteringAdapterConfig = z.object({
   CLICKHOUSE_URL: z.string().min(1),
 });
 
-/** Answers that clients asked to be stored: for as long as an Idempotency-Key counts, and this much disk of the broker. */
-const ANSWERS_KEPT_MS = 24 * 3_600_000;
-const ANSWER_BYTES_MAX = 256 * 1_024 * 1_024;
-
 /** Records that may wait for ClickHouse at once. */
 const USAGE_IN_FLIGHT_MAX = 5_000;
 
@@ -47,7 +43,7 @@ export async function composeGateway(environment: Environment): Promise<RunningS
     const usage = await FileUsageSpool.open({ folder: join(adapters.DATA_DIR, 'spool'), log: platform.ports.log, logger: platform.logger });
     closers.push(() => usage.close());
     closers.push(() => platform.close());
-    const answers = new NatsSharedRecords(platform.link, { bucket: 'ANSWERS', ttlMs: ANSWERS_KEPT_MS, bytesMax: ANSWER_BYTES_MAX });
+    const answers = new NatsSharedRecords(platform.link, ANSWERS_BUCKET);
     const service = await startGateway(config, { ...platform.ports, keys: new HmacKeyMinter(adapters.KEY_PEPPER, adapters.CACHE_SALT_KEY), usage, objects: objects.store, deadLetters: platform.deadLetters, answers });
     return withClosers(service, closers);
   });

@@ -2,6 +2,8 @@ import { contexts, streamOf, type StreamName } from '@penstock/contract-events';
 import type { StreamConfig } from '@nats-io/jetstream';
 import { BrokerError, backoffMs, brokerCodes, brokerRequest, isTransient, NANOS_PER_MS, pause } from './broker-api.js';
 import type { NatsLink } from './connect-nats.js';
+import { ANSWERS_BUCKET, ANSWERS_STREAM } from './answers-bucket.js';
+import { openSharedBucket } from './nats-shared-records.js';
 import { openSnapshotBucket, SNAPSHOT_STREAM } from './snapshot-bucket.js';
 
 export type PlatformStream = StreamName | 'DLQ' | 'TELEMETRY';
@@ -30,6 +32,7 @@ const READY_WAIT_MS = 30_000;
 export async function ensureStreams(link: NatsLink, limits: StreamLimits = {}): Promise<void> {
   for (const config of streamConfigs(limits)) await whenReady(() => ensureStream(link, config));
   await whenReady(async () => void (await openSnapshotBucket(link, limits.replicas)));
+  await whenReady(async () => void (await openSharedBucket(link, { ...ANSWERS_BUCKET, replicas: limits.replicas })));
 }
 
 /**
@@ -37,7 +40,7 @@ export async function ensureStreams(link: NatsLink, limits: StreamLimits = {}): 
  */
 export async function untilStreamsExist(link: NatsLink, limitMs: number): Promise<void> {
   const deadline = performance.now() + limitMs;
-  for (const name of [...streamConfigs({}).map((config) => config.name ?? ''), SNAPSHOT_STREAM]) {
+  for (const name of [...streamConfigs({}).map((config) => config.name ?? ''), SNAPSHOT_STREAM, ANSWERS_STREAM]) {
     for (let attempt = 0; ; attempt += 1) {
       const problem = await brokerRequest(link.connection, `$JS.API.STREAM.INFO.${name}`, undefined).then(() => undefined, (error: unknown) => error);
       if (problem === undefined) break;

@@ -1,3 +1,4 @@
+export { ANSWERS_BUCKET } from './answers-bucket.js';
 export { authorizationConfig, OPERATOR_USER } from './authorization-config.js';
 export { connectNats, connectionOptions, NATS_VERSION_MIN, NatsConnectError, NatsServerUnsuitableError, type LinkState, type NatsLink, type NatsOptions } from './connect-nats.js';
 export { DeadLetters, type DeadLetter, type RedriveOutcome } from './dead-letters.js';

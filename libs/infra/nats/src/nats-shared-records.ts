@@ -54,13 +54,17 @@ export class NatsSharedRecords implements SharedRecords {
   }
 
   private bucket(): Promise<KV> {
-    const { bucket, ttlMs, bytesMax, replicas } = this.options;
-    this.opened ??= new Kvm(this.link.connection).create(bucket, { history: 1, ttl: ttlMs, max_bytes: bytesMax, replicas: replicas ?? 1 }).catch((error: unknown) => {
+    this.opened ??= openSharedBucket(this.link, this.options).catch((error: unknown) => {
       this.opened = undefined;
       throw error;
     });
     return this.opened;
   }
+}
+
+/** Opens a bucket, and makes it when it is not there, which only some users of the broker may. */
+export function openSharedBucket(link: NatsLink, { bucket, ttlMs, bytesMax, replicas }: SharedRecordsOptions): Promise<KV> {
+  return new Kvm(link.connection).create(bucket, { history: 1, ttl: ttlMs, max_bytes: bytesMax, replicas: replicas ?? 1 });
 }
 
 /** Undefined for a write that somebody else was faster with. */

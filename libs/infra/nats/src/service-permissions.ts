@@ -1,3 +1,4 @@
+import { ANSWERS_BUCKET, ANSWERS_STREAM } from './answers-bucket.js';
 import { contexts, streamOf, type Context } from '@penstock/contract-events';
 
 /** A NATS user's allow-lists: everything else is refused. There are no deny rules, which wildcards and queue groups have slipped past in the past. */
@@ -23,16 +24,18 @@ interface ServiceAccess {
   readonly durables: readonly { readonly context: Context; readonly name: string }[];
   /** Lists, re-drives and discards dead letters. */
   readonly tendsDeadLetters: boolean;
+  /** Stores answers for requests that are told again, and for callers that come back for them. */
+  readonly storesAnswers: boolean;
   /** Makes the streams and raises their limits. Every other service waits until they are there. */
   readonly makesStreams: boolean;
 }
 
-const nothing: ServiceAccess = { serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, makesStreams: false };
+const nothing: ServiceAccess = { serves: true, asks: [], reads: [], writes: [], tells: [], hears: [], durables: [], tendsDeadLetters: false, storesAnswers: false, makesStreams: false };
 
 /** Streams beside those of the contexts. */
 const DEAD_LETTERS = 'DLQ';
 const SNAPSHOTS = 'KV_SNAPSHOTS';
-const MADE_STREAMS = [...contexts.map(streamOf), DEAD_LETTERS, 'TELEMETRY', SNAPSHOTS];
+const MADE_STREAMS = [...contexts.map(streamOf), DEAD_LETTERS, 'TELEMETRY', SNAPSHOTS, ANSWERS_STREAM];
 
 /**
  * What each service may do on NATS. The one place to change when a service starts to read another context, to send a new signal or to
@@ -42,7 +45,7 @@ const serviceAccess = {
   gateway: {
     ...nothing, serves: false,
     asks: ['registry', 'scheduler', 'autoscaler', 'router', 'metering', 'batch'],
-    reads: contexts, writes: ['access', 'usage'], hears: ['pull', 'router', 'recall'], tendsDeadLetters: true,
+    reads: contexts, writes: ['access', 'usage'], hears: ['pull', 'router', 'recall'], tendsDeadLetters: true, storesAnswers: true,
   },
   router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall'], hears: ['router'] },
   registry: { ...nothing, writes: ['registry'], makesStreams: true },
@@ -81,6 +84,7 @@ export function permissionsOf(service: NatsServiceName): NatsPermissions {
       // Answers go to whoever asked, and nowhere but to inboxes: `allow_responses` would let a request name any subject for its answer.
       ...(access.serves || access.durables.length > 0 ? ['_INBOX.>'] : []),
       ...(access.tendsDeadLetters ? [`$JS.API.DIRECT.GET.${DEAD_LETTERS}`, `$JS.API.STREAM.MSG.GET.${DEAD_LETTERS}`, `$JS.API.STREAM.MSG.DELETE.${DEAD_LETTERS}`, 'redrive.*'] : []),
+      ...(access.storesAnswers ? [`$KV.${ANSWERS_BUCKET.bucket}.>`, `$JS.API.DIRECT.GET.${ANSWERS_STREAM}.$KV.${ANSWERS_BUCKET.bucket}.>`] : []),
       ...MADE_STREAMS.flatMap((stream) => (access.makesStreams ? [`$JS.API.STREAM.INFO.${stream}`, `$JS.API.STREAM.CREATE.${stream}`, `$JS.API.STREAM.UPDATE.${stream}`] : [`$JS.API.STREAM.INFO.${stream}`])),
     ].filter((subject, index, all) => all.indexOf(subject) === index),
     subscribe: [
