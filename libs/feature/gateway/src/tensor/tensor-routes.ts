@@ -61,7 +61,7 @@ export class TensorRoutes implements RouteGroup {
       const reservation = await this.parts.limits.reserve(limitedCall(call, job.endpoint.name, noTokens));
       try {
         const draft = draftOf(job);
-        await this.exchange(call, new TensorExchange(this.parts, this.metrics, job, draft, reservation.watch(this.ports.usage.open(draft))));
+        await this.exchange(call, new TensorExchange(this.parts, this.metrics, job, draft, reservation.watch(this.ports.usage.open(draft, trace.traceparent))));
       } finally {
         reservation.end();
       }
