@@ -8,7 +8,7 @@ import { AppendFile } from './append-file.js';
 import { lockFolder } from './folder-lock.js';
 import { ProgressFile } from './progress-file.js';
 import { recoverSpool, spoolFileName } from './recover-spool.js';
-import { encodeLine } from './spool-line.js';
+import { encodeLine, settledLine } from './spool-line.js';
 import { UsagePublisher } from './usage-publisher.js';
 
 /** About 200,000 requests while the event log is away. */
@@ -16,7 +16,7 @@ export const SPOOL_BYTES_MAX = 256 * 1_024 * 1_024;
 /** A new file begins after this much, so that space comes back in pieces. */
 const SEGMENT_BYTES_MAX = 4 * 1_024 * 1_024;
 /** Forcing to disk is shared by everything that ends within this time. */
-const SYNC_INTERVAL_MS = 10;
+const SYNC_INTERVAL_MS = 25;
 /** Progress and confirmations are written down together this often. */
 const FLUSH_INTERVAL_MS = 100;
 
@@ -133,10 +133,11 @@ export class FileUsageSpool implements UsageOutbox {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
     // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
-    this.append(encodeLine({ t: 'settle', record }));
+    const json = JSON.stringify(record);
+    this.append(settledLine(json));
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return ({ isFirst }) => this.publisher.add(record, isFirst, traceparent);
+    return ({ isFirst }) => this.publisher.add({ record, json: isFirst ? json : undefined, isFirst, traceparent });
   }
 
   private confirm(record: UsageRecordedV1): void {

@@ -5,6 +5,7 @@ import { mayCallModel } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
 import { checkChatRequest, contextFault } from '@penstock/domain-serving';
 import type { UsageDraft } from '@penstock/domain-usage';
+import { isoTime } from '@penstock/kernel';
 import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { readDocument } from '../http/read-body.js';
@@ -42,7 +43,9 @@ export class ChatRoutes implements RouteGroup {
     try {
       const job = this.prepare(call, trace.traceparent);
       const draft = draftOf(job);
-      const reservation = await limits.reserve(limitedRequest(call, job));
+      const reserved = limits.reserve(limitedRequest(call, job));
+      // Most calls are under no limit and wait for nothing.
+      const reservation = reserved instanceof Promise ? await reserved : reserved;
       try {
         const exchange = new ChatExchange(this.parts, job, draft, reservation.watch(this.ports.usage.open(draft, trace.traceparent)), new ClientAnswer(call.reply, () => this.ports.clock.now()));
         await exchange.run();
@@ -96,6 +99,6 @@ function draftOf({ requestId, principal, endpoint, batchId, request, startedAtMs
   const { endpointId, name, modelVersionId }: EndpointState = endpoint;
   return {
     requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: 'chat', stream: request.stream === true,
-    startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+    startedAt: isoTime(startedAtMs), replicaId: null,
   };
 }

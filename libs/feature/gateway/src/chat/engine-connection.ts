@@ -2,6 +2,9 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { MalformedResponseError, ResponseParser, type ResponseListener } from './response-parser.js';
 
+/** What one read takes at most. It is read by whoever it is for before anything else is read, so all connections share it. */
+const readBuffer = Buffer.alloc(64 * 1_024);
+
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Shorter than the five seconds after which engines close an idle connection, so that we are never the one surprised. */
 const IDLE_MS_MAX = 4_000;
@@ -39,10 +42,11 @@ export class EngineConnection {
 
   constructor(private readonly address: EngineAddress) {
     const { hostname, port, isTls } = address;
-    this.socket = isTls ? connectTls({ host: hostname, port, servername: hostname }) : connectPlain({ host: hostname, port, noDelay: true });
+    this.socket = isTls
+      ? connectTls({ host: hostname, port, servername: hostname }).on('data', (bytes: Buffer) => this.read(bytes))
+      : connectPlain({ host: hostname, port, noDelay: true, onread: { buffer: readBuffer, callback: (count) => this.readFirst(count) } });
     this.socket.setTimeout(CONNECT_TIMEOUT_MS, () => this.socket.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`)));
     this.socket.once(isTls ? 'secureConnect' : 'connect', () => this.socket.setTimeout(0));
-    this.socket.on('data', (bytes: Buffer) => this.read(bytes));
     this.socket.on('error', (error) => (this.error = error));
     this.socket.on('end', () => this.socket.destroy());
     this.socket.on('close', () => this.closed());
@@ -97,6 +101,11 @@ export class EngineConnection {
       this.socket.destroy();
     }
     listener?.onComplete();
+  }
+
+  private readFirst(count: number): boolean {
+    this.read(readBuffer.subarray(0, count));
+    return true;
   }
 
   private read(bytes: Buffer): void {

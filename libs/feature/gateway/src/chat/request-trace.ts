@@ -10,12 +10,13 @@ export class RequestTrace {
   readonly traceparent: string | undefined;
 
   constructor(name: string, headers: IncomingHttpHeaders, attributes: Readonly<Record<string, string>>) {
-    const parent = propagation.extract(context.active(), headers);
-    this.span = trace.getTracer('penstock.gateway').startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
-    const { traceId, spanId, traceFlags } = this.span.spanContext();
     const given = headers['traceparent'];
-    if (trace.isSpanContextValid(this.span.spanContext()) && this.span.isRecording()) this.traceparent = `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
-    else this.traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
+    const parent = given === undefined ? context.active() : propagation.extract(context.active(), headers);
+    this.span = trace.getTracer('penstock.gateway').startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+    if (this.span.isRecording()) {
+      const { traceId, spanId, traceFlags } = this.span.spanContext();
+      this.traceparent = `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+    } else this.traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
   }
 
   end(error?: unknown): void {

@@ -3,6 +3,7 @@ import { isTensorEngine } from '@penstock/contract-events';
 import { mayCallModel } from '@penstock/domain-access';
 import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
 import type { UsageDraft } from '@penstock/domain-usage';
+import { isoTime } from '@penstock/kernel';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { modelNotFound } from '../chat/chat-routes.js';
 import { ClientAnswer } from '../chat/client-answer.js';
@@ -76,6 +77,6 @@ function draftOf({ batchId }: DirectCall, { requestId, principal, endpoint, star
   const { endpointId, name, modelVersionId } = endpoint;
   return {
     requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation, stream: isStreamed,
-    startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+    startedAt: isoTime(startedAtMs), replicaId: null,
   };
 }
