@@ -12,8 +12,10 @@ const METHOD = 'POST ';
 const VERSION = ' HTTP/1.1';
 /** RFC 9110, section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~\w]+$/;
-/** RFC 9110, section 5.5, and the line breaks between fields: none of them alone. */
-const FIELDS = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*$/;
+/** What may not stand in a field (RFC 9110, section 5.5), line breaks apart. */
+const FORBIDDEN = /[^\t\r\n\x20-\x7e\x80-\xff]/;
+/** Half of a line break. */
+const BROKEN_LINE = /\r[^\n]|[^\r]\n|\r$/;
 const LENGTH = /^\d{1,15}$/;
 /** These change where the request ends, or what is to be answered first. */
 const LEFT_TO_NODE: ReadonlySet<string> = new Set(['transfer-encoding', 'expect', 'upgrade', 'trailer', 'te', 'proxy-connection', 'http2-settings']);
@@ -24,7 +26,7 @@ const LEFT_TO_NODE: ReadonlySet<string> = new Set(['transfer-encoding', 'expect'
  */
 export function readRequestHead(head: string): RequestHead | undefined {
   const lineEnd = head.indexOf('\r\n');
-  if (lineEnd < 0 || !head.startsWith(METHOD) || !FIELDS.test(head)) return undefined;
+  if (lineEnd < 0 || !head.startsWith(METHOD) || FORBIDDEN.test(head) || BROKEN_LINE.test(head)) return undefined;
   const pathEnd = lineEnd - VERSION.length;
   if (!head.startsWith(VERSION, pathEnd)) return undefined;
   const headers: Record<string, string> = {};

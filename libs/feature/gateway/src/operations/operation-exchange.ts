@@ -200,7 +200,7 @@ export class OperationExchange implements WatchedExchange {
     const metrics = parts.metrics.ofModel(modelName);
     if (ledger !== undefined) {
       const record = settleUsage(ledger.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs, ttftMs, durationMs, engineMs: this.engineMs });
-      ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId }, 'usage could not be forced to disk'));
+      void ledger.usage.settle(record);
       metrics.promptTokens.inc(record.promptTokens);
       metrics.completionTokens.inc(record.completionTokens);
     }
