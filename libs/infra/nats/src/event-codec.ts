@@ -1,6 +1,6 @@
 import { contractOf, parseStoredEvent, refOf, streamOf, subjectOf } from '@penstock/contract-events';
 import { APPEND_EVENTS_MAX, assert, isId, isoTime, type AggregateRef, type AppendRequest, type RecordedEvent } from '@penstock/kernel';
-import type { Msg, MsgHdrs } from '@nats-io/transport-node';
+import type { Msg } from '@nats-io/transport-node';
 import { textOf } from './broker-api.js';
 import { COPY_REASON, isCopy } from './copied-message.js';
 import type { StoredMessage } from './direct-get.js';
@@ -12,7 +12,9 @@ export interface EncodedEvent {
   readonly id: string;
   /** What the broker recognises a retry by: the id within its aggregate, since one command may write to several. */
   readonly messageId: string;
-  readonly body: Uint8Array;
+  readonly body: string;
+  /** Of the body in UTF-8. */
+  readonly bodyBytes: number;
   readonly traceparent: string | undefined;
   readonly type: string;
   readonly time: string;
@@ -42,9 +44,10 @@ export function encodeEvents(request: AppendRequest, traceparent: string | undef
     const trace = origin === undefined ? traceparent : origin.traceparent;
     // The body repeats the envelope, so that an archive of bodies needs no headers, nor does a reader.
     const envelope = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent: trace });
-    const body = Buffer.from(`${envelope.slice(0, -1)},"data":${data}}`);
-    assert(body.length <= EVENT_BYTES_MAX, `${event.type} has ${body.length} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
-    return { id, messageId, body, traceparent: trace, type: event.type, time, correlationId, causationId };
+    const body = `${envelope.slice(0, -1)},"data":${data}}`;
+    const bodyBytes = Buffer.byteLength(body);
+    assert(bodyBytes <= EVENT_BYTES_MAX, `${event.type} has ${bodyBytes} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
+    return { id, messageId, body, bodyBytes, traceparent: trace, type: event.type, time, correlationId, causationId };
   });
 }
 
@@ -64,7 +67,7 @@ function checkedData(type: string, data: unknown, ref: AggregateRef): unknown {
 }
 
 /** CloudEvents 1.0, binary mode of the NATS binding. The names and values of `more` are ours: they hold no line break. */
-export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, more: Readonly<Record<string, string>>): MsgHdrs {
+export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, more: Readonly<Record<string, string>>): WrittenHeaders {
   let lines = `Nats-Msg-Id: ${encoded.messageId}\r\nce-specversion: 1.0\r\nce-id: ${headerValue(encoded.id)}\r\nce-type: ${encoded.type}\r\nce-source: ${headerValue(request.source)}\r\n`
     + `ce-time: ${encoded.time}\r\nce-subject: ${request.ref.aggregate}/${request.ref.id}\r\nce-datacontenttype: application/json\r\n`
     + `ce-correlationid: ${headerValue(encoded.correlationId)}\r\nce-causationid: ${headerValue(encoded.causationId)}\r\n`;
