@@ -6,8 +6,12 @@ import { MalformedResponseError, ResponseParser, type ResponseListener } from '.
 const readBuffer = Buffer.alloc(64 * 1_024);
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Shorter than the five seconds after which engines close an idle connection, so that we are never the one surprised. */
-const IDLE_MS_MAX = 4_000;
+/** Servers in Python, and so most engines, close an idle connection after this long. */
+const ENGINE_IDLE_MS = 5_000;
+/** So close to that moment a connection is not used, so that we are seldom the one surprised. One that is open after it belongs to an engine that waits longer. */
+const IDLE_MARGIN_MS = 1_000;
+/** Connections beyond need are let go after this long. */
+const IDLE_MS_MAX = 60_000;
 
 export interface ConnectionListener extends ResponseListener {
   /** The connection broke, or what came was no answer. Nothing is called after it, nor after `onComplete`. */
@@ -54,7 +58,8 @@ export class EngineConnection {
 
   /** False for one that the engine closed, may be about to close, or that carried an unclear answer. */
   canServe(nowMs: number): boolean {
-    return this.isUsable && !this.socket.destroyed && nowMs - this.idleSinceMs < IDLE_MS_MAX;
+    const idleMs = nowMs - this.idleSinceMs;
+    return this.isUsable && !this.socket.destroyed && idleMs < IDLE_MS_MAX && Math.abs(idleMs - ENGINE_IDLE_MS) > IDLE_MARGIN_MS;
   }
 
   /** `path` and the names and values of `headers` are ours: they hold no line break. */
