@@ -45,6 +45,7 @@ export const errorCatalogue = {
   rate_limit_exceeded: { status: 429, type: 'requests', retryable: true },
   idempotency_key_reused: { status: 422, type: 'invalid_request_error', retryable: false },
   idempotent_answer_not_stored: { status: 422, type: 'invalid_request_error', retryable: false },
+  request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   async_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   insufficient_quota: { status: 429, type: 'insufficient_quota', retryable: false },
   model_loading: { status: 503, type: 'server_error', retryable: true },

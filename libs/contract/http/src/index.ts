@@ -5,6 +5,7 @@ export * from './completions.js';
 export * from './embeddings.js';
 export * from './error-body.js';
 export * from './error-catalogue.js';
+export * from './explain.js';
 export * from './json-schema.js';
 export * from './models.js';
 export * from './open-api.js';

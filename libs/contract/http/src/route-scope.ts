@@ -10,6 +10,7 @@ const SCOPES: readonly (readonly [prefix: string, read: KeyScope, write: KeyScop
   ['/v1/batches', 'batches', 'batches'],
   ['/v1/organization/', 'usage.read', 'usage.read'],
   ['/v1/models', 'models.read', 'models.write'],
+  ['/v1/requests', 'usage.read', 'usage.read'],
   ['/v1/', 'inference', 'inference'],
   ['/v2', 'models.read', 'inference'],
   ['/admin/v1/organisations', 'tenants.read', 'tenants.write'],

@@ -5,6 +5,7 @@ import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, f
 import { chatCompletion, chatCompletionRequest } from './chat.js';
 import { completionRequest, textCompletion } from './completions.js';
 import { embeddingList, embeddingRequest } from './embeddings.js';
+import { ownLimits, requestExplanation } from './explain.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
 import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
 import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
@@ -62,6 +63,8 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'GET', path: '/v1/async/{async_id}', summary: 'A request that was sent with `Prefer: respond-async`: its state, and its answer once it is there; as `text/event-stream` the answer as it comes.', access: 'inference', status: 200, response: asyncResponseBody },
+  { method: 'GET', path: '/v1/limits', summary: 'The limits that the calling key is under: how much of each is used, and when it may go on.', access: 'either', status: 200, response: ownLimits },
+  { method: 'GET', path: '/v1/requests/{request_id}', summary: 'What became of a request and why: the limit it met, how long it waited and for what, which replica answered.', access: 'either', status: 200, response: requestExplanation },
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
   { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
   { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },

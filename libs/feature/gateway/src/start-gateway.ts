@@ -10,6 +10,7 @@ import { ReplicaChooser } from './chat/own-choice.js';
 import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
+import { RefusalBook } from './explain/refusal-book.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -76,7 +77,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   try {
     const service = await startService({
       name: 'gateway',
-      module: GatewayModule.with(ports, views, chat, { uses, answers, stored }),
+      module: GatewayModule.with(ports, views, chat, { uses, answers, stored, refusals: new RefusalBook() }),
       metrics: metrics.registry,
       fastifyOptions: serverOptions(ports.ids, callers),
       configureHttp: async (instance, app) => {
