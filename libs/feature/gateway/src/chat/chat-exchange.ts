@@ -4,10 +4,12 @@ import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
+import type { AdmissionRequest } from './admission.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
 import { statusOf, type ClientAnswer } from './client-answer.js';
 import { EngineAttempt, nothingDelivered, type AttemptOutcome } from './engine-attempt.js';
 import type { WatchedExchange } from './exchange-watch.js';
+import { HedgeRace, type AttemptSink } from './hedge-race.js';
 
 /** Further attempts at another replica, and only while nothing of an answer was sent. */
 const RETRIES_MAX = 1;
@@ -27,13 +29,13 @@ const shuttingDownFault: ApiFault = { code: 'shutting_down', message: 'The gatew
 type ExchangeOutcome = AttemptOutcome | { readonly kind: 'refused'; readonly fault: ApiFault };
 
 /** One chat request from its admission to its record of usage. */
-export class ChatExchange implements WatchedExchange {
+export class ChatExchange implements WatchedExchange, AttemptSink {
   private readonly identity: AnswerIdentity;
   private readonly joiner: ChatJoiner | undefined;
   private gone: AbortController | undefined;
   private isGone = false;
   private progressNotedMs = 0;
-  private attempt: EngineAttempt | undefined;
+  private attempt: EngineAttempt | HedgeRace | undefined;
   private delivered: RunningUsage = nothingDelivered;
   private lease: Lease | undefined;
   private queueMs = 0;
@@ -95,13 +97,7 @@ export class ChatExchange implements WatchedExchange {
       // Nothing reaches an engine that a crash could leave without a record.
       if (attempt === 0) await this.usage.written();
       if (this.isGone) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, document, traceparent, priority, request } = this.job;
-      const asked = {
-        requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
-        promptTokensEstimate: estimatePromptTokens(document.text.length), answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
-        priority, weight: 1, traceparent, signal: () => this.goneSignal(),
-        ...(attempt === 0 ? {} : { waitMsMax: RETRY_WAIT_MS_MAX }),
-      };
+      const asked = this.admission(excludedReplicaIds, attempt === 0 ? undefined : RETRY_WAIT_MS_MAX);
       const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
       if (admission.kind === 'aborted') return admission;
       // What the replica said explains more than that there is no other one.
@@ -115,32 +111,32 @@ export class ChatExchange implements WatchedExchange {
     }
   }
 
+  private get promptTokensEstimate(): number {
+    return estimatePromptTokens(this.job.document.text.length);
+  }
+
+  private admission(excludedReplicaIds: readonly string[], waitMsMax: number | undefined): AdmissionRequest {
+    const { requestId, principal, endpoint, traceparent, priority, request } = this.job;
+    return {
+      requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
+      promptTokensEstimate: this.promptTokensEstimate, answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
+      priority, weight: 1, traceparent, waitMsMax, signal: () => this.goneSignal(),
+    };
+  }
+
   private async work(lease: Lease): Promise<AttemptOutcome> {
     const { parts, job } = this;
     this.lease = lease;
     this.queueMs += lease.queuedMs;
-    const dialect = dialectOf(lease.engine);
-    const stream = this.isStreamed || !dialect.reportsUsageUnstreamed(job.request.n ?? 1);
     if (this.isGone) {
       parts.leases.release(lease, 'aborted');
       return { kind: 'aborted' };
     }
+    if (parts.hedges.isOn(job.endpoint) && this.asksForStream(lease)) return this.race(lease);
     const sentAtMs = parts.clock.now();
-    const attempt = new EngineAttempt({
-      lease,
-      body: toEngineRequest(job.document, job.request, { servedModel: lease.servedModel, dialect, stream, cacheSalt: job.cacheSalt }),
-      headers: { 'content-type': 'application/json', accept: stream ? 'text/event-stream' : 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
-      identity: this.identity,
-      stream,
-      tokensMax: tokensAllowed(job.request, job.endpoint.serving.contextTokens),
-      includeUsage: this.isStreamed && job.request.stream_options?.include_usage === true,
-      now: () => parts.clock.now(),
-      limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
-      onChunks: (chunks) => this.join(chunks),
-      onText: this.joiner === undefined ? (text) => this.deliver(text) : undefined,
-    });
+    const attempt = this.makeAttempt(lease, this);
     this.attempt = attempt;
-    const outcome = await attempt.run(parts.clients.get(lease.url), () => parts.clients.fresh(lease.url));
+    const outcome = await this.runAttempt(attempt, lease);
     if (outcome.kind !== 'completed') this.noteDelivered();
     this.attempt = undefined;
     this.engineMs += parts.clock.now() - sentAtMs;
@@ -148,14 +144,78 @@ export class ChatExchange implements WatchedExchange {
     return outcome;
   }
 
-  private join(chunks: readonly ChatChunk[]): boolean {
+  private asksForStream({ engine }: Lease): boolean {
+    return this.isStreamed || !dialectOf(engine).reportsUsageUnstreamed(this.job.request.n ?? 1);
+  }
+
+  private runAttempt(attempt: EngineAttempt, { url }: Lease): Promise<AttemptOutcome> {
+    return attempt.run(this.parts.clients.get(url), () => this.parts.clients.fresh(url));
+  }
+
+  private makeAttempt(lease: Lease, sink: AttemptSink): EngineAttempt {
+    const { parts, job } = this;
+    const stream = this.asksForStream(lease);
+    return new EngineAttempt({
+      lease,
+      body: toEngineRequest(job.document, job.request, { servedModel: lease.servedModel, dialect: dialectOf(lease.engine), stream, cacheSalt: job.cacheSalt }),
+      headers: { 'content-type': 'application/json', accept: stream ? 'text/event-stream' : 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
+      identity: this.identity,
+      stream,
+      tokensMax: tokensAllowed(job.request, job.endpoint.serving.contextTokens),
+      includeUsage: this.isStreamed && job.request.stream_options?.include_usage === true,
+      now: () => parts.clock.now(),
+      limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
+      onChunks: (chunks) => sink.onChunks(chunks),
+      onText: this.joiner === undefined ? (text) => sink.onText(text) : undefined,
+    });
+  }
+
+  /** Goes on at a second replica where the first token is late. */
+  private async race(first: Lease): Promise<AttemptOutcome> {
+    const { parts, job: { endpoint: { endpointId } } } = this;
+    const race = new HedgeRace({
+      timers: parts.timers,
+      now: () => parts.clock.now(),
+      makeAttempt: (lease, sink) => this.makeAttempt(lease, sink),
+      run: (attempt, lease) => this.runAttempt(attempt, lease),
+      release: (lease, outcome) => parts.leases.release(lease, leaseOutcome(outcome)),
+      second: (replicaId) => this.secondSlot(replicaId),
+      observe: (ms) => parts.hedges.observe(endpointId, ms),
+      leads: (lease) => (this.lease = lease),
+      hedged: (winner, loserMs) => {
+        parts.metrics.hedges.inc({ winner });
+        parts.metrics.hedgeLoserSeconds.inc(loserMs / 1_000);
+        parts.logger.info({ requestId: this.job.requestId, endpointId, winner, loserMs }, 'the first token was late, so a second replica was asked');
+      },
+      onChunks: (chunks) => this.onChunks(chunks),
+      onText: (text) => this.onText(text),
+    }, parts.hedges.begin(endpointId, this.promptTokensEstimate));
+    this.attempt = race;
+    const { outcome, lease } = await race.run(first);
+    this.lease = lease;
+    if (outcome.kind !== 'completed') this.noteDelivered();
+    this.attempt = undefined;
+    this.engineMs += race.engineMs;
+    return outcome;
+  }
+
+  /** A slot for a second attempt: never one that has to be waited for. */
+  private async secondSlot(firstReplicaId: string): Promise<Lease | undefined> {
+    const { parts, job: { endpoint: { endpointId } } } = this;
+    if (this.isGone || !parts.hedges.mayHedge(endpointId)) return undefined;
+    const asked = this.admission([firstReplicaId], 0);
+    const admission = parts.desk.admitAtOnce(asked) ?? (await parts.desk.admit(asked));
+    return admission.kind === 'granted' ? admission.lease : undefined;
+  }
+
+  onChunks(chunks: readonly ChatChunk[]): boolean {
     this.noteFirstToken();
     for (const chunk of chunks) this.joiner?.add(chunk);
     return true;
   }
 
   /** Hands events on; what reached the client's socket is what the client pays for. */
-  private deliver(text: string): boolean {
+  onText(text: string): boolean {
     this.noteFirstToken();
     if (this.isGone) return true;
     const canTakeMore = this.answer.write(text, this.onDrain);
