@@ -38,6 +38,7 @@ export const errorCatalogue = {
   endpoint_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   batch_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   file_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
+  upload_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   response_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   invalid_file: { status: 400, type: 'invalid_request_error', retryable: false },
   queue_full: { status: 429, type: 'requests', retryable: true },

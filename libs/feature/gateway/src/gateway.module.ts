@@ -23,6 +23,7 @@ import type { GatewayViews } from './gateway-views.js';
 import { OpenStreams } from './http/open-streams.js';
 import { CompletionRoutes } from './operations/completion-routes.js';
 import { EmbeddingRoutes } from './operations/embedding-routes.js';
+import { ModerationRoutes } from './operations/moderation-routes.js';
 import { OperationDesk } from './operations/operation-desk.js';
 import { RelevanceRoutes } from './operations/relevance-routes.js';
 import { ResponseRoutes } from './operations/response-routes.js';
@@ -31,6 +32,7 @@ import type { StoredAnswers } from './stored/stored-answers.js';
 import type { StoredExchange } from './stored/stored-exchange.js';
 import { TensorRoutes } from './tensor/tensor-routes.js';
 import { ModelDesk } from './work/model-desk.js';
+import { UploadRoutes } from './uploads/upload-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, REFUSAL_BOOK, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
 
 /** What the gateway makes for its routes besides what every request works with. */
@@ -42,7 +44,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, ModerationRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, UploadRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

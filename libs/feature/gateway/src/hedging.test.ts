@@ -1,19 +1,21 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { admitRequest } from '@penstock/contract-commands';
 import { eventually } from '@penstock/testing-kit';
+import { HEDGE_PROMPT_TOKENS_MAX } from './chat/hedge-policy.js';
 import { answerAll, engineFrames, startStream, type EngineBehaviour, type EngineExchange } from './fake-engine-suite.js';
 import { readEvents, startWorld, type World } from './gateway-world-suite.js';
 
 let world: World;
 afterEach(() => world.close());
 
-/** So many answers make the percentile known and the budget of second attempts positive. */
+/** So many answers make the percentile known and the budget of second attempts positive; none of them is hedged itself, since its prompt is long. */
 const WARM_UP = 40;
+const LONG_PROMPT = [{ role: 'user', content: 'long '.repeat(HEDGE_PROMPT_TOKENS_MAX) }];
 
 async function start(isOn: boolean): Promise<void> {
   world = await startWorld({ engines: 2, slots: 64, engineOptions: isOn ? { hedge: true } : {} });
   world.serveRouter();
-  for (let request = 0; request < WARM_UP; request += 1) await (await world.chat({ stream: true, max_tokens: 1 })).text();
+  for (let request = 0; request < WARM_UP; request += 1) await (await world.chat({ stream: true, max_tokens: 1, messages: LONG_PROMPT })).text();
 }
 
 const requestsOf = (index: number): readonly EngineExchange[] => world.engines[index]?.requests.slice(WARM_UP / 2) ?? [];
