@@ -1,39 +1,29 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
-import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
+import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
-import type { AdmissionRequest } from './admission.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../work/exchange-end.js';
+import { keepAlive } from '../work/keep-alive.js';
+import { admissionOf, tryReplicas, type Refused, type ReplicaUser } from '../work/try-replicas.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
 import { statusOf, type ClientAnswer } from './client-answer.js';
 import { EngineAttempt, nothingDelivered, type AttemptOutcome } from './engine-attempt.js';
 import type { WatchedExchange } from './exchange-watch.js';
 import { HedgeRace, type AttemptSink } from './hedge-race.js';
 
-/** Further attempts at another replica, and only while nothing of an answer was sent. */
-const RETRIES_MAX = 1;
-/** A request that failed once waits this long for another replica: then its error is worth more than the queue, which others in the same trouble fill. */
-const RETRY_WAIT_MS_MAX = 5_000;
-/** An answer that does not come in a stream shows no sign of life until it is whole. */
-const WHOLE_ANSWER_TIMEOUT_MS = 600_000;
 /** How often the progress of a stream is noted; a killed gateway forgets at most so much of it. */
 const PROGRESS_INTERVAL_MS = 100;
-/** Assumed of an answer without a limit, for admission alone. */
-const ANSWER_TOKENS_ASSUMED = 512;
-/** As proxies log it: the client closed its connection. */
-const CLIENT_GONE_STATUS = 499;
-
-const shuttingDownFault: ApiFault = { code: 'shutting_down', message: 'The gateway stopped before the answer was complete. Send the request again.', retryAfterMs: 500 };
-
-type ExchangeOutcome = AttemptOutcome | { readonly kind: 'refused'; readonly fault: ApiFault };
+type CompletedAttempt = Extract<AttemptOutcome, { kind: 'completed' }>;
+type ExchangeOutcome = AttemptOutcome | Refused;
 
 /** One chat request from its admission to its record of usage. */
-export class ChatExchange implements WatchedExchange, AttemptSink {
+export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<CompletedAttempt> {
   private readonly identity: AnswerIdentity;
   private readonly joiner: ChatJoiner | undefined;
   private gone: AbortController | undefined;
-  private isGone = false;
+  private hasLeft = false;
   private progressNotedMs = 0;
   private attempt: EngineAttempt | HedgeRace | undefined;
   private delivered: RunningUsage = nothingDelivered;
@@ -46,7 +36,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
   private hasDelivered = false;
   private readonly onDrain = (): void => this.attempt?.resume();
 
-  constructor(private readonly parts: ChatParts, private readonly job: ChatJob, private readonly draft: UsageDraft, private readonly usage: OpenUsage, private readonly answer: ClientAnswer) {
+  constructor(private readonly parts: ChatParts, readonly job: ChatJob, private readonly draft: UsageDraft, private readonly usage: OpenUsage, private readonly answer: ClientAnswer) {
     this.identity = { id: `chatcmpl-${job.requestId.replace(/^req_/, '')}`, created: Math.floor(job.startedAtMs / 1_000), model: job.endpoint.name };
     this.joiner = this.isStreamed ? undefined : new ChatJoiner();
   }
@@ -58,7 +48,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
     this.parts.retries.countRequest();
     try {
       if (this.answer.isGone) this.leave();
-      await this.conclude(await this.tryReplicas());
+      await this.conclude(await tryReplicas(this.parts, this));
     } finally {
       this.parts.watch.remove(this);
     }
@@ -66,13 +56,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
 
   tick(nowMs: number): void {
     this.attempt?.tick(nowMs);
-    const { CLIENT_STALL_TIMEOUT_MS, EARLY_HEADERS_AFTER_MS, HEARTBEAT_INTERVAL_MS } = this.parts.config;
-    const { blockedSince } = this.answer;
-    if (blockedSince !== undefined && nowMs - blockedSince >= CLIENT_STALL_TIMEOUT_MS) this.answer.drop();
-    if (!this.isStreamed || this.firstTokenAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
-    if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
-    this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.isStreamed && this.firstTokenAtMs === undefined, this.lastHeartbeatMs);
   }
 
   shutDown(): void {
@@ -85,46 +69,34 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
   }
 
   private leave(): void {
-    this.isGone = true;
+    this.hasLeft = true;
     this.gone?.abort();
     this.attempt?.abort();
   }
 
-  private async tryReplicas(): Promise<ExchangeOutcome> {
-    const excludedReplicaIds: string[] = [];
-    let earlier: ExchangeOutcome | undefined;
-    for (let attempt = 0; ; attempt += 1) {
-      // Nothing reaches an engine that a crash could leave without a record.
-      if (attempt === 0) await this.usage.written();
-      if (this.isGone) return { kind: 'aborted' };
-      const asked = this.admission(excludedReplicaIds, attempt === 0 ? undefined : RETRY_WAIT_MS_MAX);
-      const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
-      if (admission.kind === 'aborted') return admission;
-      // What the replica said explains more than that there is no other one.
-      if (admission.kind === 'refused') return earlier ?? { kind: 'refused', fault: admission.refusal };
-      this.parts.metrics.admissions.inc({ source: admission.source });
-      const outcome = await this.work(admission.lease);
-      if (outcome.kind !== 'failed' || !outcome.fault.retryElsewhere || attempt >= RETRIES_MAX || this.firstTokenAtMs !== undefined || !this.parts.retries.mayRetry()) return outcome;
-      this.parts.metrics.retries.inc({ reason: outcome.fault.code });
-      excludedReplicaIds.push(admission.lease.replicaId);
-      earlier = outcome;
-    }
+  get isGone(): boolean {
+    return this.hasLeft;
   }
 
-  private get promptTokensEstimate(): number {
+  get hasBegun(): boolean {
+    return this.firstTokenAtMs !== undefined;
+  }
+
+  recorded(): Promise<void> {
+    return this.usage.written();
+  }
+
+  get promptTokensEstimate(): number {
     return estimatePromptTokens(this.job.document.text.length);
   }
 
-  private admission(excludedReplicaIds: readonly string[], waitMsMax: number | undefined): AdmissionRequest {
-    const { requestId, principal, endpoint, traceparent, priority, request } = this.job;
-    return {
-      requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
-      promptTokensEstimate: this.promptTokensEstimate, answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
-      priority, weight: 1, traceparent, waitMsMax, signal: () => this.goneSignal(),
-    };
+  /** Over all choices. */
+  get answerTokensMax(): number {
+    const { request, endpoint } = this.job;
+    return Math.min(request.max_completion_tokens ?? request.max_tokens ?? ANSWER_TOKENS_ASSUMED, endpoint.serving.contextTokens) * (request.n ?? 1);
   }
 
-  private async work(lease: Lease): Promise<AttemptOutcome> {
+  async work(lease: Lease): Promise<AttemptOutcome> {
     const { parts, job } = this;
     this.lease = lease;
     this.queueMs += lease.queuedMs;
@@ -203,7 +175,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
   private async secondSlot(firstReplicaId: string): Promise<Lease | undefined> {
     const { parts, job: { endpoint: { endpointId } } } = this;
     if (this.isGone || !parts.hedges.mayHedge(endpointId)) return undefined;
-    const asked = this.admission([firstReplicaId], 0);
+    const asked = admissionOf(this, [firstReplicaId], 0);
     const admission = parts.desk.admitAtOnce(asked) ?? (await parts.desk.admit(asked));
     return admission.kind === 'granted' ? admission.lease : undefined;
   }
@@ -240,7 +212,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
     this.parts.metrics.ofModel(this.job.endpoint.name).timeToFirstToken.observe((this.firstTokenAtMs - this.job.startedAtMs) / 1_000);
   }
 
-  private goneSignal(): AbortSignal {
+  goneSignal(): AbortSignal {
     this.gone ??= new AbortController();
     if (this.isGone) this.gone.abort();
     return this.gone.signal;
@@ -250,7 +222,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
     if (outcome.kind === 'completed' && !this.isGone) {
       await this.complete(outcome);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
-      this.fail(outcome.kind === 'refused' ? outcome.fault : this.publicFault(outcome.fault));
+      this.fail(outcome.kind === 'refused' ? outcome.fault : publicFault(outcome.fault, this.lease?.servedModel, this.job.endpoint.name));
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {
@@ -258,7 +230,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
     }
   }
 
-  private async complete(outcome: Extract<AttemptOutcome, { kind: 'completed' }>): Promise<void> {
+  private async complete(outcome: CompletedAttempt): Promise<void> {
     const { usage } = outcome;
     // The record is safe before the client can see the end, so no answer is complete without its usage.
     this.settle({ ...this.progressOf(usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
@@ -275,13 +247,6 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
     this.settle({ ...this.progressOf(this.delivered), status: 'failed', finishReason: null, httpStatus: statusOf(fault), errorCode: fault.code, tokensEstimated: this.delivered !== nothingDelivered });
     if (!this.answer.hasStarted) throw new RequestFault(fault);
     this.answer.failStream(fault);
-  }
-
-  /** The engine's own words may name the model as only we know it. */
-  private publicFault({ code, message, param, retryElsewhere }: EngineFault): ApiFault {
-    const inner = this.lease?.servedModel ?? '';
-    const words = inner === '' ? message : message.replaceAll(inner, this.job.endpoint.name);
-    return { code, message: words, ...(param === null ? {} : { param }), ...(retryElsewhere ? { retryAfterMs: 1_000 } : {}) };
   }
 
   private progressOf(usage: RunningUsage): UsageProgress {
@@ -308,17 +273,4 @@ export class ChatExchange implements WatchedExchange, AttemptSink {
 /** What the engine may produce at most, over all choices. */
 function tokensAllowed(request: ChatCompletionRequest, contextTokens: number): number {
   return (request.max_completion_tokens ?? request.max_tokens ?? contextTokens) * (request.n ?? 1);
-}
-
-/** What the answer may take of a KV cache at most, over all of its choices. */
-function answerTokensMax(request: ChatCompletionRequest, contextTokens: number): number {
-  const limit = request.max_completion_tokens ?? request.max_tokens ?? ANSWER_TOKENS_ASSUMED;
-  return Math.min(limit, contextTokens) * (request.n ?? 1);
-}
-
-/** What the router judges the replica by: a request that the engine rightly refused is none of its failures. */
-function leaseOutcome(outcome: AttemptOutcome): 'ok' | 'aborted' | 'engine-failed' {
-  if (outcome.kind === 'completed') return 'ok';
-  if (outcome.kind === 'aborted') return 'aborted';
-  return statusOf(outcome.fault) < 500 ? 'ok' : 'engine-failed';
 }
