@@ -31,7 +31,7 @@ import { TokenizeRoutes } from './operations/tokenize-routes.js';
 import type { StoredAnswers } from './stored/stored-answers.js';
 import type { StoredExchange } from './stored/stored-exchange.js';
 import { TensorRoutes } from './tensor/tensor-routes.js';
-import { ModelDesk } from './work/model-desk.js';
+import { ModelDesk } from './frame/model-desk.js';
 import { UploadRoutes } from './uploads/upload-routes.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, REFUSAL_BOOK, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
 

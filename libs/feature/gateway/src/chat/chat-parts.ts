@@ -4,7 +4,7 @@ import type { JsonDocument } from '@penstock/domain-serving';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { RequestLimits } from '../limits/request-limits.js';
-import type { ModelJob } from '../work/model-work.js';
+import type { ModelJob } from '../frame/model-work.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
 import type { HedgePolicy } from './hedge-policy.js';

@@ -7,10 +7,10 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../work/exchange-end.js';
-import { keepAlive } from '../work/keep-alive.js';
-import type { ModelJob, UsageLedger } from '../work/model-work.js';
-import { tryReplicas, type Refused, type ReplicaUser } from '../work/try-replicas.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { keepAlive } from '../frame/keep-alive.js';
+import type { ModelJob, UsageLedger } from '../frame/model-work.js';
+import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { EngineSession } from './engine-session.js';
 import type { Operation, OperationOutcome } from './operation.js';
 
