@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readdir, readFile, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openAiErrorBody, ownLimits, requestExplanation } from '@penstock/contract-http';
 import { startStandalone, type Standalone } from '@penstock/infra-composition';
@@ -10,6 +12,7 @@ import { until } from '../platform/eventually.js';
 
 const START_LIMIT_MS = 300_000;
 const WAIT_MS = 30_000;
+const run = promisify(execFile);
 const WALKABLE = 0o711;
 
 let folder = '';
@@ -101,6 +104,9 @@ describe('two gateways on one port', () => {
       return answer.ok ? requestExplanation.parse(await answer.json()) : undefined;
     });
     expect(told).toMatchObject({ status: 'completed', model: 'shared', usage: { completion_tokens: 1 }, node_id: null });
+    const { stdout } = await run(process.execPath, [join(import.meta.dirname, '../../apps/cli/dist/main.js'), 'why', 'request', answered], { env: { ...process.env, PENSTOCK_URL: platform.url, PENSTOCK_ADMIN_KEY: platform.adminKey } });
+    expect(stdout).toMatch(/^Request req_[0-9a-f]+ to shared: completed, 200\.\n {2}It (did not wait|waited)/);
+    expect(stdout).toContain('worked on it for');
   });
 
   test('answer both, and one that is killed takes only its own streams along and comes back', async () => {
