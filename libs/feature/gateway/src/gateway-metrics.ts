@@ -36,6 +36,8 @@ export class GatewayMetrics {
   readonly inFlight = new Level();
   readonly admissions: { inc(labels: { readonly source: AdmissionSource }): void };
   readonly retries: Counter<'reason'>;
+  readonly hedges: Counter<'winner'>;
+  readonly hedgeLoserSeconds: Counter;
 
   private readonly requests: TalliedCounter<'route' | 'status'>;
   private readonly tokens: TalliedCounter<'model' | 'type'>;
@@ -57,6 +59,8 @@ export class GatewayMetrics {
     const bySource = { slots: admissions.of({ source: 'slots' }), router: admissions.of({ source: 'router' }), gateway: admissions.of({ source: 'gateway' }) };
     this.admissions = { inc: ({ source }) => bySource[source].inc() };
     this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
+    this.hedges = new Counter({ name: 'penstock_chat_hedges_total', help: 'Second attempts because the first token was late, by which attempt answered', labelNames: ['winner'], registers });
+    this.hedgeLoserSeconds = new Counter({ name: 'penstock_chat_hedge_loser_seconds_total', help: 'Time that attempts held a slot whose answer was not used', registers });
     new Gauge({ name: 'penstock_usage_spool_bytes', help: 'Bytes of usage on the disk', registers, collect() { this.set(usage.stats().bytes); } });
     new Gauge({ name: 'penstock_usage_unpublished', help: 'Settled requests that the event log has not confirmed', registers, collect() { this.set(usage.stats().unpublished); } });
   }
