@@ -7,6 +7,8 @@ import { isLongContext } from './replica-work.js';
 /** A gateway asks for this much more than it used at its busiest since its last report, so that growth meets no queue. */
 const HEADROOM = 1.25;
 const HEADROOM_SLOTS = 2;
+/** And this share of what it grew by meanwhile, since load that grows goes on growing for a while. */
+const GROWTH_AHEAD = 1;
 /** So many failures in a row keep a gateway's own requests away from a replica until the router has judged. */
 const FAILURES_UNTIL_ASKED = 2;
 
@@ -53,6 +55,7 @@ export class SlotPurse {
   private sequence = 0;
   private rotation = 0;
   private peak = 0;
+  private peakBefore = 0;
   private requests = 0;
   /** Requests that hold a slot, lent or not. */
   inUse = 0;
@@ -109,10 +112,11 @@ export class SlotPurse {
   report(nowMs: number): LoanReport {
     if (nowMs >= this.validUntilMs) this.limitAll();
     this.sequence = Math.max(this.sequence + 1, nowMs);
-    const wantedSlots = this.peak === 0 ? 0 : Math.ceil(this.peak * HEADROOM) + HEADROOM_SLOTS;
+    const wantedSlots = this.peak === 0 ? 0 : Math.ceil(this.peak * HEADROOM + Math.max(0, this.peak - this.peakBefore) * GROWTH_AHEAD) + HEADROOM_SLOTS;
     const replicas = [...this.replicas.values()].map(takeReport);
     for (const [replicaId, { slots, inFlight }] of this.replicas) if (slots === 0 && inFlight === 0) this.replicas.delete(replicaId);
     const { sequence, requests } = this;
+    this.peakBefore = this.peak;
     this.peak = this.inUse;
     this.requests = 0;
     return { endpointId: this.endpointId, sequence, wantedSlots, requests, replicas };

@@ -21,11 +21,11 @@ import { CallerCheck } from './http/caller.js';
 import { FaultFilter } from './http/fault-filter.js';
 import { OpenStreams } from './http/open-streams.js';
 import { DirectRoutes, type DirectRoute } from './http/direct-routes.js';
+import { DirectServer } from './http/direct-server.js';
 import { LoadGuard } from './http/load-guard.js';
 import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
 import { requestIdSource, serverOptions } from './http/server-options.js';
-import { trackUnusedSockets } from './http/unused-sockets.js';
 import { QuotaDesk } from './limits/quota-desk.js';
 import { RequestLimits } from './limits/request-limits.js';
 import { loadingComment } from './loading/loading-eta.js';
@@ -64,7 +64,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const answers = new StoredAnswers({ records: ports.answers, clock: ports.clock, timers: ports.timers, logger: chat.logger, self });
   const stored = new StoredExchange(answers, ports, views);
   const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN, selfToken, onUse: (keyId) => uses.note(keyId) });
-  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void; ownUrl?: string } = { isDraining: false };
+  const state: { isDraining: boolean; streams?: OpenStreams; direct?: DirectServer; ownUrl?: string } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
@@ -87,8 +87,9 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
         const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
         await registerRoutes(instance, groups, { ...parts, stored });
-        new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups)).attach(instance.server);
-        state.closeUnused = trackUnusedSockets(instance.server);
+        const direct = new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));
+        direct.attach(instance.server);
+        state.direct = new DirectServer(instance.server, direct, ports.timers);
       },
       onDrain: async () => {
         state.isDraining = true;
@@ -96,7 +97,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
         await Promise.all([answers.drain(config.DRAIN_TIMEOUT_MS * STORE_SHARE), uses.flush()]);
         await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
-        state.closeUnused?.();
+        state.direct?.close();
       },
       onClose: close,
     }, config, ports);
