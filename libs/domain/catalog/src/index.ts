@@ -11,4 +11,5 @@ export * from './queries.js';
 export * from './refs.js';
 export * from './registration.js';
 export * from './scoped-name.js';
+export * from './serving-pace.js';
 export * from './views.js';

@@ -1,4 +1,6 @@
 import { routes } from '@penstock/contract-http';
+import { servingPaceOf } from '@penstock/domain-catalog';
+import { replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -122,7 +124,9 @@ function loopbackUrl(url: string): string {
 
 function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
-  const chooser = new ReplicaChooser(views.fleet, leases, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
+  const memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(views.catalog.state().endpoints.get(endpointId))));
+  views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
+  const chooser = new ReplicaChooser(views.fleet, leases, memories, ports);
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, clock: ports.clock, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories });
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries: new RetryBudget(() => ports.clock.now()), limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

@@ -96,11 +96,11 @@ export class ChatExchange implements WatchedExchange {
       // Nothing reaches an engine that a crash could leave without a record.
       if (attempt === 0) await this.usage.written();
       if (this.isGone) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, document, traceparent, batchId, request } = this.job;
+      const { requestId, principal, endpoint, document, traceparent, batchId, request, prompt } = this.job;
       const asked = {
         requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
         promptTokensEstimate: estimatePromptTokens(document.text.length), answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
-        priority: batchId === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.goneSignal(),
+        priority: batchId === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, prompt, signal: () => this.goneSignal(),
         ...(attempt === 0 ? {} : { waitMsMax: RETRY_WAIT_MS_MAX }),
       };
       const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));

@@ -5,6 +5,7 @@ import type { ChatCompletionRequest } from '@penstock/contract-http';
 import type { JsonDocument } from '@penstock/domain-serving';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
+import type { PromptTrail } from '@penstock/domain-routing';
 import type { RequestLimits } from '../limits/request-limits.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
@@ -42,4 +43,6 @@ export interface ChatJob {
   readonly traceparent: string | undefined;
   /** Keeps this tenant's prefixes in the engine's cache apart from those of others. */
   readonly cacheSalt: string;
+  /** What the choice of a replica goes by. */
+  readonly prompt: PromptTrail;
 }

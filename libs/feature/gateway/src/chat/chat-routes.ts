@@ -16,6 +16,7 @@ import type { ChatJob, ChatParts } from './chat-parts.js';
 import { CHAT_PARTS } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
 import { limitedRequest, withinContext } from './limited-request.js';
+import { callerWords, PromptFacts } from './prompt-facts.js';
 import { RequestTrace } from './request-trace.js';
 
 /** Tenants whose salt is remembered. */
@@ -79,9 +80,11 @@ export class ChatRoutes implements RouteGroup {
     const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
     const fault = contextFault(checked.request, contextTokens);
     if (fault !== undefined) throw new RequestFault(fault);
+    const cacheSalt = this.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, document, request: withinContext(checked.request, contextTokens, endpoint.serving.contextTokens, document.text.length), traceparent,
-      startedAtMs: this.ports.clock.now(), cacheSalt: this.cacheSaltOf(principal.organisationId),
+      startedAtMs: this.ports.clock.now(), cacheSalt,
+      prompt: new PromptFacts(document, 'messages', cacheSalt, callerWords(call.request.headers, document.value)),
     };
   }
 }

@@ -6,6 +6,7 @@ import type { UsageDraft } from '@penstock/domain-usage';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { modelNotFound } from '../chat/chat-routes.js';
 import { ClientAnswer } from '../chat/client-answer.js';
+import { callerWords, PromptFacts } from '../chat/prompt-facts.js';
 import { RequestTrace } from '../chat/request-trace.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
@@ -50,7 +51,8 @@ export class OperationDesk {
     const trace = new RequestTrace(operation.name, call.request.headers, { 'gen_ai.operation.name': operation.name, 'penstock.request.id': requestId });
     metrics.inFlight.inc();
     try {
-      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.cacheSalt(principal.organisationId) };
+      const cacheSalt = this.ports.keys.cacheSalt(principal.organisationId);
+      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt, prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, callerWords(call.request.headers, operation.prompted.document.value)) };
       const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
       const estimate = operation.metered === null ? noTokens : { bodyBytes, contextTokens: endpoint.serving.contextTokens, ...operation.asked };
       const reservation = await limits.reserve(limitedCall(call, endpoint.name, estimate));

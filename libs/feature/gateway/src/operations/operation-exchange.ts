@@ -4,7 +4,7 @@ import type { ApiFault } from '@penstock/contract-http';
 import type { Principal } from '@penstock/domain-access';
 import type { EndpointState } from '@penstock/domain-catalog';
 import { noUsage, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
-import { DEFAULT_PRIORITY } from '@penstock/domain-routing';
+import { DEFAULT_PRIORITY, type PromptTrail } from '@penstock/domain-routing';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
@@ -32,6 +32,8 @@ export interface OperationJob {
   readonly startedAtMs: number;
   readonly traceparent: string | undefined;
   readonly cacheSalt: string;
+  /** What the choice of a replica goes by; undefined for work without a prompt of its own. */
+  readonly prompt: PromptTrail | undefined;
 }
 
 /** The record of usage that a request keeps; none for work that uses no tokens. */
@@ -96,13 +98,13 @@ export class OperationExchange implements WatchedExchange {
     let earlier: ExchangeOutcome | undefined;
     for (let attempt = 0; ; attempt += 1) {
       if (this.gone.signal.aborted) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, traceparent } = this.job;
+      const { requestId, principal, endpoint, traceparent, prompt } = this.job;
       // Nothing reaches an engine that a crash could leave without a record.
       if (attempt === 0) await this.ledger?.usage.written();
       const asked = {
         requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
         promptTokensEstimate: this.operation.promptTokensEstimate, answerTokensMax: Math.min(this.operation.asked.completionTokensMax ?? ANSWER_TOKENS_ASSUMED, endpoint.serving.contextTokens),
-        priority: (this.ledger?.draft.batchId ?? null) === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.gone.signal,
+        priority: (this.ledger?.draft.batchId ?? null) === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, prompt, signal: () => this.gone.signal,
       };
       const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
       if (admission.kind === 'aborted') return admission;
