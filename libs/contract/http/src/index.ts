@@ -15,4 +15,5 @@ export * from './routes.js';
 export * from './stored-answers.js';
 export * from './tensors.js';
 export * from './tokenize.js';
+export * from './traffic.js';
 export * from './usage.js';

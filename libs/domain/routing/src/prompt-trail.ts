@@ -33,7 +33,7 @@ export function textTokensIn(count: number): number {
 }
 
 /**
- * Two hashes over the same characters, which go on from block to block. FNV-1a with two primes over pairs of UTF-16 units, and the
+ * Two hashes over the same characters, which go on from block to block. FNV-1a with two primes over four UTF-16 units at a time, and the
  * finaliser of MurmurHash3 for each key. Cheap rather than strong: what a collision costs is a replica without the prefix.
  */
 class RunningHash {
@@ -43,14 +43,15 @@ class RunningHash {
   add(text: string, start: number, end: number): void {
     let [first, second] = [this.first, this.second];
     let index = start;
-    for (; index + 1 < end; index += 2) {
-      const pair = text.charCodeAt(index) | (text.charCodeAt(index + 1) << 16);
-      first = Math.imul(first ^ pair, 0x01000193);
+    for (; index + 3 < end; index += 4) {
+      // Units of more than eight bits overlap, which the multiplications spread out again.
+      const four = text.charCodeAt(index) ^ (text.charCodeAt(index + 1) << 8) ^ (text.charCodeAt(index + 2) << 16) ^ (text.charCodeAt(index + 3) << 24);
+      first = Math.imul(first ^ four, 0x01000193);
       first ^= first >>> 15;
-      second = Math.imul(second ^ pair, 0x85ebca6b);
+      second = Math.imul(second ^ four, 0x85ebca6b);
       second ^= second >>> 13;
     }
-    if (index < end) {
+    for (; index < end; index += 1) {
       first = Math.imul(first ^ text.charCodeAt(index), 0x01000193);
       second = Math.imul(second ^ text.charCodeAt(index), 0x85ebca6b);
     }

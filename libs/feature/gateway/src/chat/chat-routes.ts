@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { isTensorEngine } from '@penstock/contract-events';
 import type { ApiFault } from '@penstock/contract-http';
 import { mayCallModel } from '@penstock/domain-access';
-import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import { chooseEndpoint, type EndpointState } from '@penstock/domain-catalog';
 import { checkChatRequest, contextFault } from '@penstock/domain-serving';
 import type { UsageDraft } from '@penstock/domain-usage';
 import type { GatewayPorts } from '../gateway-ports.js';
@@ -74,7 +74,8 @@ export class ChatRoutes implements RouteGroup {
     const checked = checkChatRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
     const { principal, requestId, batchId } = call;
-    const endpoint = findEndpointByName(this.views.catalog.state(), checked.request.model, principal.organisationId);
+    const words = callerWords(call.request.headers, document.value);
+    const endpoint = chooseEndpoint(this.views.catalog.state(), checked.request.model, { ...words, organisationId: principal.organisationId, requestId });
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(checked.request.model));
     if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_value', message: `The model \`${endpoint.name}\` takes tensors and no messages. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
     const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
@@ -84,7 +85,7 @@ export class ChatRoutes implements RouteGroup {
     return {
       requestId, principal, batchId, endpoint, document, request: withinContext(checked.request, contextTokens, endpoint.serving.contextTokens, document.text.length), traceparent,
       startedAtMs: this.ports.clock.now(), cacheSalt,
-      prompt: new PromptFacts(document, 'messages', cacheSalt, callerWords(call.request.headers, document.value)),
+      prompt: new PromptFacts(document, 'messages', cacheSalt, words),
     };
   }
 }

@@ -22,6 +22,6 @@ export class CompletionRoutes implements RouteGroup {
       const fault = contextFault({ max_tokens: request.max_tokens }, context.contextTokens);
       if (fault !== undefined) throw new RequestFault(fault);
       return new CompletionOperation(document, request, context);
-    });
+    }, request);
   }
 }

@@ -23,7 +23,7 @@ export class EmbeddingRoutes implements RouteGroup {
     const request = parsed.data;
     return this.desk.serve(call, request.model, (context) => new WholeOperation({
       name: 'embeddings', metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
-    }));
+    }), request);
   }
 }
 

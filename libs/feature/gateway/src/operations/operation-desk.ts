@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isTensorEngine } from '@penstock/contract-events';
 import { mayCallModel } from '@penstock/domain-access';
-import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import { chooseEndpoint, type EndpointState } from '@penstock/domain-catalog';
 import type { UsageDraft } from '@penstock/domain-usage';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { modelNotFound } from '../chat/chat-routes.js';
@@ -36,13 +36,14 @@ export class OperationDesk {
     @Inject(CHAT_PARTS) private readonly parts: ChatParts,
   ) {}
 
-  /** Carries out what `make` gives for the endpoint that `model` names. Throws a {@link RequestFault} while nothing was sent. */
-  async serve(call: DirectCall, model: string, make: (context: OperationContext) => Operation | Promise<Operation>): Promise<typeof ANSWERED> {
+  /** Carries out what `make` gives for the endpoint that `model` names; `body` may say who asks. Throws a {@link RequestFault} while nothing was sent. */
+  async serve(call: DirectCall, model: string, make: (context: OperationContext) => Operation | Promise<Operation>, body?: unknown): Promise<typeof ANSWERED> {
     const { watch, metrics, config, clock, limits } = this.parts;
     if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
     const startedAtMs = clock.now();
     const { principal, requestId } = call;
-    const endpoint = findEndpointByName(this.views.catalog.state(), model, principal.organisationId);
+    const words = callerWords(call.request.headers, body);
+    const endpoint = chooseEndpoint(this.views.catalog.state(), model, { ...words, organisationId: principal.organisationId, requestId });
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(model));
     if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_operation', message: `The model \`${endpoint.name}\` takes tensors and no text. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
     const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
@@ -52,7 +53,7 @@ export class OperationDesk {
     metrics.inFlight.inc();
     try {
       const cacheSalt = this.ports.keys.cacheSalt(principal.organisationId);
-      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt, prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, callerWords(call.request.headers, operation.prompted.document.value)) };
+      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt, prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, words) };
       const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
       const estimate = operation.metered === null ? noTokens : { bodyBytes, contextTokens: endpoint.serving.contextTokens, ...operation.asked };
       const reservation = await limits.reserve(limitedCall(call, endpoint.name, estimate));

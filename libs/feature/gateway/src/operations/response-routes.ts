@@ -50,7 +50,7 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
       if (fault !== undefined) throw new RequestFault({ ...fault, message: fault.message.replaceAll('max_completion_tokens', 'max_output_tokens'), param: 'max_output_tokens' });
       const chat = withinContext(job.chat, context.contextTokens, context.endpoint.serving.contextTokens, job.document.text.length);
       return new ResponseOperation({ ...job, chat }, context);
-    });
+    }, request);
   }
 
   private translate(call: RouteCall, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {

@@ -1,7 +1,7 @@
 import { isTensorEngine, type TensorSpec } from '@penstock/contract-events';
 import { tensorModel } from '@penstock/contract-http';
 import { mayCallModel, type Principal } from '@penstock/domain-access';
-import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import { chooseEndpoint, type EndpointState, type TrafficCaller } from '@penstock/domain-catalog';
 import { readyReplicasOf } from '@penstock/domain-lifecycle';
 import type { Clock } from '@penstock/kernel';
 import type { ReplicaClients } from '../chat/replica-clients.js';
@@ -34,8 +34,8 @@ export class TensorModels {
   constructor(private readonly views: GatewayViews, private readonly clients: ReplicaClients, private readonly clock: Clock) {}
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
-  find(name: string, version: string | undefined, principal: Principal): TensorModelCall {
-    const endpoint = findEndpointByName(this.views.catalog.state(), name, principal.organisationId);
+  find(name: string, version: string | undefined, principal: Principal, caller: Omit<TrafficCaller, 'organisationId'>): TensorModelCall {
+    const endpoint = chooseEndpoint(this.views.catalog.state(), name, { ...caller, organisationId: principal.organisationId });
     if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) {
       throw new RequestFault({ code: 'model_not_found', message: `The model '${name}' does not exist or you do not have access to it.` });
     }

@@ -3,6 +3,7 @@ import type { InferRequest, TensorModel } from '@penstock/contract-http';
 import { checkInfer, HEAD_LENGTH_HEADER, readInfer } from '@penstock/domain-serving';
 import type { UsageDraft } from '@penstock/domain-usage';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
+import { callerWords } from '../chat/prompt-facts.js';
 import { RequestTrace } from '../chat/request-trace.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
@@ -99,8 +100,8 @@ export class TensorRoutes implements RouteGroup {
     return { requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs: this.ports.clock.now(), traceparent };
   }
 
-  private find({ params, principal }: RouteCall): ReturnType<TensorModels['find']> {
-    return this.models.find(params['model_name'] ?? '', params['model_version'], principal);
+  private find({ params, principal, requestId, request }: RouteCall): ReturnType<TensorModels['find']> {
+    return this.models.find(params['model_name'] ?? '', params['model_version'], principal, { ...callerWords(request.headers, undefined), requestId });
   }
 }
 
