@@ -1,10 +1,11 @@
 import type { EngineModel } from '@penstock/domain-engine-model';
-import { admit, createAdmissionState, noStartTrouble, release, RoutingMemory, syncReplicas, type AdmissionState, type PromptTrail, type ReplicaPace } from '@penstock/domain-routing';
+import { admit, createAdmissionState, NEWS_INTERVAL_MS, noStartTrouble, PromptExchange, PromptNews, release, RoutingMemory, syncReplicas, type AdmissionState, type PromptTrail, type ReplicaPace } from '@penstock/domain-routing';
 import type { TraceRouter } from '@penstock/testing-simulator';
+import { FixedClock, ManualTimers, MemorySignals } from '@penstock/testing-kit';
 import { randomFrom } from '../random.js';
 import { BLOCK_TOKENS, type RoutedRequest } from './trace-requests.js';
 
-export type PolicyName = 'ours' | 'round-robin' | 'random' | 'least-loaded' | 'oracle' | 'ours, four gateways';
+export type PolicyName = 'ours' | 'round-robin' | 'random' | 'least-loaded' | 'oracle' | 'ours, four gateways' | 'ours, four silent gateways';
 export type Router = TraceRouter<RoutedRequest>;
 
 export interface PolicyOptions {
@@ -14,12 +15,15 @@ export interface PolicyOptions {
   readonly seed: number;
 }
 
+const GATEWAYS = 4;
+
 const blockTokensIn = (count: number): number => count * BLOCK_TOKENS;
 
 export function policyOf(name: PolicyName, options: PolicyOptions): Router {
   switch (name) {
     case 'ours': return new AdmissionRouter(options, new RoutingMemory(options.pace, blockTokensIn));
-    case 'ours, four gateways': return severalGateways(options, 4);
+    case 'ours, four gateways': return severalGateways(options, GATEWAYS, true);
+    case 'ours, four silent gateways': return severalGateways(options, GATEWAYS, false);
     case 'oracle': return oracle(options);
     case 'round-robin': return roundRobin(options);
     case 'random': {
@@ -65,13 +69,26 @@ class AdmissionRouter implements Router {
   }
 }
 
-/** Requests come in anywhere, and each gateway knows only of those that came to it. */
-function severalGateways(options: PolicyOptions, count: number): Router {
+/** Requests come in anywhere, and each gateway knows those that came to it and, a moment later, what the others tell. */
+function severalGateways(options: PolicyOptions, count: number, doTell: boolean): Router {
   const next = randomFrom(options.seed);
-  const gateways = Array.from({ length: count }, () => new AdmissionRouter(options, new RoutingMemory(options.pace, blockTokensIn)));
+  const clock = new FixedClock(0);
+  const signals = new MemorySignals();
+  const exchanges: PromptExchange[] = [];
+  const gateways = Array.from({ length: count }, (_, index) => {
+    const news = new PromptNews();
+    const memory = new RoutingMemory(options.pace, blockTokensIn, (replicaId, tokens, blocks) => news.note('ep_1', replicaId, tokens, blocks));
+    exchanges.push(new PromptExchange(`gw_${index}`, news, () => memory, { signals, clock, timers: new ManualTimers(clock) }));
+    return new AdmissionRouter(options, memory);
+  });
+  for (const exchange of exchanges) if (doTell) void exchange.start();
+  let tellAtMs = 0;
   const gatewayOf = new Map<string, AdmissionRouter>();
   return {
     choose: (request, nowMs) => {
+      clock.advance(nowMs - clock.now());
+      for (; tellAtMs <= nowMs; tellAtMs += NEWS_INTERVAL_MS) for (const exchange of exchanges) exchange.tell();
+      signals.published.length = 0;
       const gateway = gateways[Math.floor(next() * count)];
       if (gateway === undefined) throw new Error('there is a gateway for every number drawn');
       gatewayOf.set(request.id, gateway);

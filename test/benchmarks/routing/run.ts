@@ -19,7 +19,7 @@ const SEEDS = 3;
 const SEED_STEP = 7_919;
 
 const LIMITS = { hitShareMin: 0.9, againstRoundRobinMax: 0.2, noPrefixLossMax: 0.03, loadMax: 1.3, fairnessMax: 0.05 } as const;
-const POLICIES: readonly PolicyName[] = ['ours', 'oracle', 'round-robin', 'random', 'least-loaded', 'ours, four gateways'];
+const POLICIES: readonly PolicyName[] = ['ours', 'oracle', 'round-robin', 'random', 'least-loaded', 'ours, four gateways', 'ours, four silent gateways'];
 
 interface TraceCase {
   readonly name: string;

@@ -132,6 +132,19 @@ export const borrowSlots = defineCommand({
 export const slotRecall = z.object({ endpointId: id });
 
 /**
+ * Body of the live signal `tele.prompts.<tellerId>`, sent by gateways and routers several times a second while they choose between
+ * replicas: which prompts went where, by the keys of their blocks, and how many tokens of them there are to compute.
+ */
+export const promptNews = z.object({
+  tellerId: id,
+  endpoints: z.array(z.object({
+    endpointId: id,
+    replicas: z.array(z.object({ replicaId: id, tokens: z.int().nonnegative(), prompts: z.array(z.array(z.int().nonnegative()).max(PROMPT_BLOCKS_MAX)).max(2_000) })).max(2_000),
+  })).max(2_000),
+});
+export type PromptNewsMessage = z.infer<typeof promptNews>;
+
+/**
  * Body of the live signal `tele.router.<instanceId>`, sent every second and at each change of membership. Endpoints are spread over the
  * instances that are heard. A gateway that hears an instance for the first time, or with a new `startedAtMs`, renews its leases at once.
  */

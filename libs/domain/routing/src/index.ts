@@ -14,6 +14,8 @@ export * from './loans.js';
 export { EXCLUDED_WAIT_MS_MAX } from './overdue.js';
 export * from './pick-replica.js';
 export * from './priority.js';
+export * from './prompt-exchange.js';
+export * from './prompt-news.js';
 export * from './prompt-trail.js';
 export * from './rendezvous.js';
 export * from './replica-work.js';

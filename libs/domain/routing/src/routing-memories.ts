@@ -1,3 +1,5 @@
+import { PromptNews } from './prompt-news.js';
+import { textTokensIn } from './prompt-trail.js';
 import { RoutingMemory, type ReplicaPace } from './routing-memory.js';
 
 /** Blocks that one process remembers, over all endpoints: about a hundred bytes each. */
@@ -10,12 +12,14 @@ export class RoutingMemories {
   /** The endpoint asked for longest ago first. */
   private readonly byEndpoint = new Map<string, RoutingMemory>();
   private lookups = 0;
+  /** What was learned by sending, for the others. */
+  readonly news = new PromptNews();
 
   constructor(private readonly paceOf: (endpointId: string) => ReplicaPace, private readonly blocksMax = BLOCKS_MAX) {}
 
   of(endpointId: string): RoutingMemory {
     const known = this.byEndpoint.get(endpointId);
-    const memory = known ?? new RoutingMemory(this.paceOf(endpointId));
+    const memory = known ?? new RoutingMemory(this.paceOf(endpointId), textTokensIn, (replicaId, tokens, blocks) => this.news.note(endpointId, replicaId, tokens, blocks));
     this.lookups += 1;
     if (known === undefined || this.lookups % COUNT_EVERY === 0) this.bound(endpointId, memory);
     return memory;

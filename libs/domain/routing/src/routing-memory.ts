@@ -26,6 +26,9 @@ export function replicaPaceOf(known: { readonly kvTokens: number | null; readonl
   };
 }
 
+/** Hears which prompt went to a replica and how many of its tokens there are to compute. */
+export type LearnedListener = (replicaId: string, computeTokens: number, blocks: readonly number[]) => void;
+
 interface ReplicaTrace {
   readonly prefixes: CachedPrefixes;
   /** When the prompts that it was sent are computed, in milliseconds since the epoch. */
@@ -42,8 +45,8 @@ export class RoutingMemory {
   private pace: ReplicaPace;
   private readonly tokensIn: (count: number) => number;
 
-  /** `tokensIn` says how many tokens the first so many blocks of a prompt have. */
-  constructor(pace: ReplicaPace = PACE_ASSUMED, tokensIn: (count: number) => number = textTokensIn) {
+  /** `tokensIn` says how many tokens the first so many blocks of a prompt have; `onLearned` hears of every prompt that was sent. */
+  constructor(pace: ReplicaPace = PACE_ASSUMED, tokensIn: (count: number) => number = textTokensIn, private readonly onLearned?: LearnedListener) {
     this.pace = pace;
     this.tokensIn = tokensIn;
   }
@@ -84,13 +87,21 @@ export class RoutingMemory {
   /** The prompt goes to the replica. */
   learn(replicaId: string, prompt: PromptTrail, nowMs: number): void {
     const trace = this.traceOf(replicaId);
-    const computeMs = (prompt.tokens - this.hitTokens(replicaId, prompt)) * this.pace.prefillMsPerToken;
-    trace.computedAtMs = Math.max(nowMs, trace.computedAtMs) + computeMs;
+    const computeTokens = prompt.tokens - this.hitTokens(replicaId, prompt);
+    trace.computedAtMs = Math.max(nowMs, trace.computedAtMs) + computeTokens * this.pace.prefillMsPerToken;
     trace.prefixes.touch(prompt.blocks);
+    this.onLearned?.(replicaId, computeTokens, prompt.blocks);
     if (prompt.session === null) return;
     this.sessions.delete(prompt.session);
     this.sessions.set(prompt.session, replicaId);
     if (this.sessions.size > SESSIONS_MAX) for (const oldest of this.sessions.keys()) return void this.sessions.delete(oldest);
+  }
+
+  /** Somebody else sent these prompts to the replica. */
+  hear(replicaId: string, computeTokens: number, prompts: readonly (readonly number[])[], nowMs: number): void {
+    const trace = this.traceOf(replicaId);
+    trace.computedAtMs = Math.max(nowMs, trace.computedAtMs) + computeTokens * this.pace.prefillMsPerToken;
+    for (const blocks of prompts) trace.prefixes.touch(blocks);
   }
 
   /** The replica's cache holds no more than so many tokens now. */

@@ -20,7 +20,8 @@ export interface DesksOptions {
 /** The desks of the endpoints that this instance owns and that were asked for since it started, kept in line with catalog and fleet. */
 export class Desks {
   private readonly byEndpoint = new Map<string, EndpointDesk>();
-  private readonly memories: RoutingMemories;
+  /** What was learned about the replicas of the endpoints, here and elsewhere. */
+  readonly memories: RoutingMemories;
 
   constructor(private readonly options: DesksOptions) {
     this.memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(options.catalog.state().endpoints.get(endpointId))));

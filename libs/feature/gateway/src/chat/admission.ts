@@ -1,5 +1,5 @@
 import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
-import { CommandFailedError, ServiceUnavailableError, type Clock, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
+import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
 import type { PriorityClass, PromptTrail, RoutingMemories } from '@penstock/domain-routing';
 import type { LeaseBook } from './lease-book.js';
 import type { LentSlots } from './lent-slots.js';
@@ -45,7 +45,6 @@ export interface AdmissionParts {
   readonly gatewayId: string;
   readonly waitMsMax: number;
   readonly commands: CommandClient;
-  readonly clock: Clock;
   readonly timers: Timers;
   readonly router: RouterWatch;
   readonly chooser: ReplicaChooser;
@@ -70,10 +69,7 @@ export class AdmissionDesk {
 
   async admit(request: AdmissionRequest): Promise<Admission> {
     const admission = await this.decide(request);
-    if (admission.kind !== 'granted') return admission;
-    const { lease } = admission;
-    this.parts.leases.take(lease);
-    if (request.prompt !== undefined) this.parts.memories.of(lease.endpointId).learn(lease.replicaId, request.prompt, this.parts.clock.now());
+    if (admission.kind === 'granted') this.parts.leases.take(admission.lease);
     return admission;
   }
 

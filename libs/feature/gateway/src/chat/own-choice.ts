@@ -30,6 +30,7 @@ export class ReplicaChooser {
     const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory });
     if (picked === undefined) return refuseChoice(candidates.length > 0);
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
+    if (prompt !== undefined) memory?.learn(replicaId, prompt, this.ports.clock.now());
     return {
       kind: 'granted',
       lease: { leaseId: this.ports.ids.next('lease'), endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.ports.clock.now() + OWN_LEASE_MS, queuedMs: 0, coldStart: false },
