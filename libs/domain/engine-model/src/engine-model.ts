@@ -68,6 +68,8 @@ export interface EngineModel {
   step(nowMs: number): StepResult | EngineDeath | undefined;
   /** Ends a sequence before its last allowed token: the client left, or the answer is complete. False when it is unknown. */
   cancel(id: string): boolean;
+  /** Tokens of its prompt that are in the cache now, in whole blocks. Changes nothing. */
+  cachedTokens(request: EngineRequest): number;
   metrics(): EngineMetrics;
 }
 
@@ -198,6 +200,13 @@ class IterationEngine implements EngineModel {
     }
     this.remove(sequence);
     return true;
+  }
+
+  cachedTokens(request: EngineRequest): number {
+    const { blockTokens, prefixCaching } = this.params;
+    if (!prefixCaching) return 0;
+    const keys = chainKeys(request.contentKeys ?? [], request.scope ?? {});
+    return this.planner.pool.find(keys, Math.floor((request.promptTokens - 1) / blockTokens)).length * blockTokens;
   }
 
   metrics(): EngineMetrics {

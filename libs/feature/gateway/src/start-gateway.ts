@@ -1,4 +1,6 @@
 import { routes } from '@penstock/contract-http';
+import { servingPaceOf } from '@penstock/domain-catalog';
+import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -51,7 +53,11 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const quotas = new QuotaDesk(ports);
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(views.catalog.state().endpoints.get(endpointId))));
+  const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
+  const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
+  await exchange.start();
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
@@ -73,7 +79,8 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     quotas.stop();
     uses.stop();
     await self.close();
-    await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
+    stopForgetting();
+    await Promise.all([router.close(), exchange.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
     const service = await startService({
@@ -123,10 +130,10 @@ function loopbackUrl(url: string): string {
   return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots }): ChatParts {
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; memories: RoutingMemories }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
-  const chooser = new ReplicaChooser(views.fleet, leases, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
+  const chooser = new ReplicaChooser(views.fleet, leases, own.memories, ports);
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories: own.memories });
   const retries = new RetryBudget(() => ports.clock.now());
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }
