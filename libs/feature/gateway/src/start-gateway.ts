@@ -62,7 +62,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     chat.leases.renewAll();
     lent.reportSoon();
   });
-  const guard = new LoadGuard(ports.timers, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
+  const guard = new LoadGuard(ports.timers, chat.logger, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
   const uses = new KeyUses(gatewayId, () => views.access.state(), ports);
   // Another gateway on the same port may take the call, so the token that all of them know comes first.
   const selfToken = ports.keys.mint().key;

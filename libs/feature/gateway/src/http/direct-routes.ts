@@ -88,6 +88,7 @@ export class DirectExchange {
   private chunks: Buffer[] | undefined;
   private bytes = 0;
   private isOver = false;
+  private isTurnedAway = false;
   private readonly ownHeaders: Record<string, string>;
 
   constructor(private readonly parts: DirectParts, private readonly route: OpenRoute, private readonly headers: IncomingHttpHeaders, private readonly answer: RawAnswer) {
@@ -101,7 +102,7 @@ export class DirectExchange {
     try {
       if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
       this.caller = parts.callers.identify(this.headers, route.contract.access, route.scope);
-      if (!parts.guard.mayTake()) throw new RequestFault(overloadedFault);
+      if (!parts.guard.mayTake()) throw overloaded;
       if (contentLength > parts.config.REQUEST_BYTES_MAX) throw new RequestFault(tooLargeFault);
     } catch (error) {
       this.fail(error);
@@ -142,6 +143,7 @@ export class DirectExchange {
 
   private fail(error: unknown): void {
     this.isOver = true;
+    this.isTurnedAway = error === overloaded;
     const { answer, requestId, parts } = this;
     const fault = faultOf(error);
     if (fault.code === 'internal_error') parts.logger.error({ err: error, requestId }, 'request failed');
@@ -156,12 +158,13 @@ export class DirectExchange {
   private count(): void {
     const { parts, route, answer, requestId } = this;
     parts.metrics.countRequest(route.contract.path, answer.statusCode);
-    // A request to a model writes its own line, with what it used.
-    if (answer.statusCode === 200) return;
+    // A request to a model writes its own line, with what it used; the guard has one for all that were turned away.
+    if (answer.statusCode === 200 || this.isTurnedAway) return;
     parts.logger.info({ requestId, method: 'POST', route: route.contract.path, status: answer.statusCode, durationMs: Math.round(performance.now() - this.startedAtMs), organisationId: this.caller?.principal.organisationId }, 'request');
   }
 }
 
 const noBytes = Buffer.alloc(0);
-const overloadedFault: ApiFault = { code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 };
+/** One for all: what an overloaded process says often has to cost little. */
+const overloaded = new RequestFault({ code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 });
 const tooLargeFault: ApiFault = { code: 'body_too_large', message: 'The body of the request is larger than this route takes.' };
