@@ -4,6 +4,7 @@ import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
+import { CacheWatch } from './chat/cache-watch.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
 import { LeaseBook } from './chat/lease-book.js';
@@ -55,6 +56,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
   const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
   await exchange.start();
+  const caches = ports.kvEvents === undefined ? undefined : new CacheWatch(ports.kvEvents, memories, views.fleet, ports.timers);
   const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
@@ -78,6 +80,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     uses.stop();
     await self.close();
     stopForgetting();
+    caches?.close();
     await Promise.all([router.close(), exchange.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
