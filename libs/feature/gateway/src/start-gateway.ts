@@ -1,10 +1,8 @@
 import { routes } from '@penstock/contract-http';
-import { servingPaceOf } from '@penstock/domain-catalog';
-import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
+import type { RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
-import { CacheWatch } from './chat/cache-watch.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
 import { LeaseBook } from './chat/lease-book.js';
@@ -13,6 +11,7 @@ import { ReplicaChooser } from './chat/own-choice.js';
 import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
+import { openRoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -52,12 +51,8 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const quotas = new QuotaDesk(ports);
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
-  const memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(views.catalog.state().endpoints.get(endpointId))));
-  const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
-  const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
-  await exchange.start();
-  const caches = ports.kvEvents === undefined ? undefined : new CacheWatch(ports.kvEvents, memories, views.fleet, ports.timers);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const knowledge = await openRoutingKnowledge(gatewayId, views, ports);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories: knowledge.memories, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
@@ -79,9 +74,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     quotas.stop();
     uses.stop();
     await self.close();
-    stopForgetting();
-    caches?.close();
-    await Promise.all([router.close(), exchange.close(), chat.clients.close(), closeViews(views)]);
+    await Promise.all([router.close(), knowledge.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
     const service = await startService({
