@@ -1,12 +1,13 @@
 import { isTensorEngine, type TensorSpec } from '@penstock/contract-events';
 import { tensorModel } from '@penstock/contract-http';
-import { mayCallModel, type Principal } from '@penstock/domain-access';
-import { chooseEndpoint, type EndpointState, type TrafficCaller } from '@penstock/domain-catalog';
+import type { Principal } from '@penstock/domain-access';
+import type { EndpointState } from '@penstock/domain-catalog';
 import { readyReplicasOf } from '@penstock/domain-lifecycle';
 import type { Clock } from '@penstock/kernel';
 import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
+import { findModel, type ModelCaller } from '../work/find-model.js';
 import { callTensorEngine } from './tensor-call.js';
 
 /** A replica that takes longer to describe its model is not asked again for this request. */
@@ -34,11 +35,8 @@ export class TensorModels {
   constructor(private readonly views: GatewayViews, private readonly clients: ReplicaClients, private readonly clock: Clock) {}
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
-  find(name: string, version: string | undefined, principal: Principal, caller: Omit<TrafficCaller, 'organisationId'>): TensorModelCall {
-    const endpoint = chooseEndpoint(this.views.catalog.state(), name, { ...caller, organisationId: principal.organisationId });
-    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) {
-      throw new RequestFault({ code: 'model_not_found', message: `The model '${name}' does not exist or you do not have access to it.` });
-    }
+  find(name: string, version: string | undefined, principal: Principal, caller: ModelCaller): TensorModelCall {
+    const endpoint = findModel(this.views, name, principal, caller);
     if (!isTensorEngine(endpoint.engine)) {
       throw new RequestFault({ code: 'unsupported_value', message: `The model '${name}' takes text and no tensors. Call it at POST /v1/chat/completions.`, param: 'model_name' });
     }
