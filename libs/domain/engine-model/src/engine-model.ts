@@ -48,6 +48,8 @@ export interface EngineMetrics {
   readonly kvUsage: number;
   readonly kvBlocks: number;
   readonly kvBlocksUsed: number;
+  /** Blocks that the prefix cache finds, in use or not. */
+  readonly kvBlocksCached: number;
   readonly prefixQueriedTokens: number;
   readonly prefixHitTokens: number;
   readonly preemptions: number;
@@ -213,7 +215,7 @@ class IterationEngine implements EngineModel {
     const { pool, running, waiting, prefixHitTokens, prefixQueriedTokens, preemptions, adapters } = this.planner;
     return {
       running: this.isDead ? 0 : running.length, waiting: this.isDead ? 0 : waiting.size,
-      kvUsage: pool.usedCount / pool.size, kvBlocks: pool.size, kvBlocksUsed: pool.usedCount,
+      kvUsage: pool.usedCount / pool.size, kvBlocks: pool.size, kvBlocksUsed: pool.usedCount, kvBlocksCached: pool.cachedCount,
       prefixQueriedTokens, prefixHitTokens, preemptions,
       promptTokens: this.promptTokens, producedTokens: this.producedTokens, steps: this.steps, busyMs: this.busyMs,
       residentAdapters: adapters.resident,

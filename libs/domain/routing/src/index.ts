@@ -9,6 +9,7 @@ export * from './estimate-retry-after.js';
 export * from './expire.js';
 export * from './fair-order.js';
 export { GRANT_SCAN_MAX } from './grant.js';
+export * from './kv-events.js';
 export { LEASES_MAX, release, renew, type Release } from './leases.js';
 export * from './loans.js';
 export { EXCLUDED_WAIT_MS_MAX } from './overdue.js';

@@ -134,7 +134,7 @@ describe('the memories of one process', () => {
   });
 
   test('pace: what is known counts, the rest is assumed', () => {
-    expect(replicaPaceOf({ kvTokens: 5_000, prefillTokensPerSecond: 10_000 })).toEqual({ prefillMsPerToken: 0.1, cacheTokens: 5_000 });
-    expect(replicaPaceOf({ kvTokens: null, prefillTokensPerSecond: null }).cacheTokens).toBeGreaterThan(0);
+    expect(replicaPaceOf({ cacheTokens: 5_000, prefillTokensPerSecond: 10_000 })).toEqual({ prefillMsPerToken: 0.1, cacheTokens: 5_000 });
+    expect(replicaPaceOf({ cacheTokens: null, prefillTokensPerSecond: null }).cacheTokens).toBeGreaterThan(0);
   });
 });

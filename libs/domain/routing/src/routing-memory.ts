@@ -18,11 +18,11 @@ export interface ReplicaPace {
 export const PACE_ASSUMED: ReplicaPace = { prefillMsPerToken: 0.06, cacheTokens: 400_000 };
 
 /** The pace of replicas of which only some figures are known, or none. A cache whose size is not known is taken for one of the usual size. */
-export function replicaPaceOf(known: { readonly kvTokens: number | null; readonly prefillTokensPerSecond: number | null }): ReplicaPace {
-  const { kvTokens, prefillTokensPerSecond } = known;
+export function replicaPaceOf(known: { readonly cacheTokens: number | null; readonly prefillTokensPerSecond: number | null }): ReplicaPace {
+  const { cacheTokens, prefillTokensPerSecond } = known;
   return {
     prefillMsPerToken: prefillTokensPerSecond === null ? PACE_ASSUMED.prefillMsPerToken : 1_000 / prefillTokensPerSecond,
-    cacheTokens: kvTokens ?? PACE_ASSUMED.cacheTokens,
+    cacheTokens: cacheTokens ?? PACE_ASSUMED.cacheTokens,
   };
 }
 

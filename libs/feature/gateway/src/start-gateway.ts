@@ -1,6 +1,5 @@
 import { routes } from '@penstock/contract-http';
-import { servingPaceOf } from '@penstock/domain-catalog';
-import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
+import type { RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -14,6 +13,7 @@ import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
+import { openRoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -53,11 +53,8 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const quotas = new QuotaDesk(ports);
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
-  const memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(views.catalog.state().endpoints.get(endpointId))));
-  const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
-  const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
-  await exchange.start();
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const knowledge = await openRoutingKnowledge(gatewayId, views, ports);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories: knowledge.memories, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
@@ -79,8 +76,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     quotas.stop();
     uses.stop();
     await self.close();
-    stopForgetting();
-    await Promise.all([router.close(), exchange.close(), chat.clients.close(), closeViews(views)]);
+    await Promise.all([router.close(), knowledge.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
     const service = await startService({
