@@ -57,6 +57,17 @@ export class DirectConnection implements AnswerConnection {
     return this.socket.destroyed || !this.socket.writable;
   }
 
+  /** Part of an answer waits for the client to read. */
+  get hasUnsent(): boolean {
+    return this.socket.writableLength > 0;
+  }
+
+  /** Ends the connection once everything was sent; what the client may still send is not waited for. */
+  endSoon(): void {
+    const { socket } = this;
+    socket.end(() => socket.destroy());
+  }
+
   write(text: string, encoding: 'latin1' | 'utf8'): boolean {
     return this.isGone || this.socket.write(text, encoding);
   }
@@ -142,8 +153,7 @@ export class DirectConnection implements AnswerConnection {
     const { held, socket } = this;
     if (!this.mayStay || this.parts.isClosing()) {
       this.held = undefined;
-      // The last bytes go out; then nobody waits for what the client may still send.
-      socket.end(() => socket.destroy());
+      this.endSoon();
     } else if (held !== undefined) {
       // A client that takes no answers gets no further one made.
       if (!socket.writableNeedDrain) this.goOn();

@@ -40,13 +40,18 @@ export class DirectServer {
   close(): void {
     this.isClosing = true;
     this.stopTimer();
-    for (const connection of this.connections) if (connection.phase === 'unused' || connection.phase === 'idle') connection.destroy();
+    for (const connection of this.connections) {
+      if (connection.phase !== 'unused' && connection.phase !== 'idle') continue;
+      if (connection.hasUnsent) connection.endSoon();
+      else connection.destroy();
+    }
   }
 
   private sweep(nowMs: number): void {
     for (const connection of this.connections) {
       const waitedMs = nowMs - connection.sinceMs;
-      if (connection.phase === 'idle' && waitedMs >= KEEP_ALIVE_TIMEOUT_MS) connection.destroy();
+      // A client that is slow to read its answer is not idle.
+      if (connection.phase === 'idle' && waitedMs >= (connection.hasUnsent ? REQUEST_TIMEOUT_MS : KEEP_ALIVE_TIMEOUT_MS)) connection.destroy();
       else if ((connection.phase === 'unused' && waitedMs >= HEADERS_TIMEOUT_MS) || (connection.phase === 'body' && waitedMs >= REQUEST_TIMEOUT_MS)) {
         // The same event, and so the same answer, as for a connection of Node's.
         this.server.emit('clientError', Object.assign(new Error('the request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), connection.socket);
