@@ -10,6 +10,7 @@ import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
+import { TrafficClear, TrafficSet, TrafficShow } from './commands/traffic.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
 import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
@@ -34,6 +35,9 @@ export const commandTable = {
   'nats-users': NatsUsers,
   ps: Ps,
   'replay:verify': ReplayVerify,
+  'traffic:clear': TrafficClear,
+  'traffic:set': TrafficSet,
+  'traffic:show': TrafficShow,
   up: Up,
   usage: Usage,
   'why:endpoint': WhyEndpoint,

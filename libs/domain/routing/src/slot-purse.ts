@@ -1,8 +1,11 @@
 import type { Lease, LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
 import type { ReplicaOutcome } from './circuit.js';
 import { LOAN_TTL_MS } from './loans.js';
-import { freeSlotFilter, healthyFilter, leastLoadedScorer, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
+import { freeSlotFilter, healthyFilter, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
+import type { PromptTrail } from './prompt-trail.js';
 import { isLongContext } from './replica-work.js';
+import type { RoutingMemory } from './routing-memory.js';
+import { firstTokenScorers } from './routing-scorers.js';
 
 /** A gateway asks for this much more than it used at its busiest since its last report, so that growth meets no queue. */
 const HEADROOM = 1.25;
@@ -35,12 +38,16 @@ const lentRoomFilter = {
     return tokens === null || (tokensInUse + workTokens <= tokens && !isLongContext(workTokens, kvTokens));
   },
 };
-const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter], scorers: [leastLoadedScorer] };
+const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter], scorers: firstTokenScorers };
 
 export interface PurseRequest {
   readonly excludedReplicaIds: readonly string[];
   /** Tokens that the request may need, its answer included. */
   readonly workTokens: number;
+  /** What is known of its prompt; its blocks are looked at only where there is a choice. */
+  readonly prompt?: PromptTrail | undefined;
+  /** What this gateway knows of the endpoint's replicas by the prompts before this one. */
+  readonly memory?: RoutingMemory | undefined;
 }
 
 /**
@@ -65,11 +72,14 @@ export class SlotPurse {
   /** A slot for one request; undefined when only the router can say. Ends with {@link give}. */
   take(request: PurseRequest, nowMs: number): Lease | undefined {
     if (nowMs >= this.validUntilMs) return undefined;
-    const replica = pickReplica(this.candidates, { ...request, rotation: this.rotation }, pursePolicy);
+    const { excludedReplicaIds, workTokens, prompt } = request;
+    const memory = this.candidates.length > 1 ? request.memory : undefined;
+    const replica = pickReplica(this.candidates, { excludedReplicaIds, workTokens, rotation: this.rotation, nowMs, prompt, memory }, pursePolicy);
     if (replica === undefined) return undefined;
+    if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     replica.inFlight += 1;
-    replica.tokensInUse += request.workTokens;
+    replica.tokensInUse += workTokens;
     this.enter();
     return replica.lease;
   }

@@ -1,1 +1,2 @@
 export * from './simulate-trace.js';
+export * from './simulate-fleet-trace.js';

@@ -1,6 +1,6 @@
 import { borrowSlots, slotRecall, type Lease } from '@penstock/contract-commands';
 import type { FleetState } from '@penstock/domain-lifecycle';
-import { SlotPurse, type ReplicaOutcome } from '@penstock/domain-routing';
+import { SlotPurse, type PurseRequest, type ReplicaOutcome } from '@penstock/domain-routing';
 import type { Clock, CommandClient, LiveProjection, Signals, Subscription, Timers } from '@penstock/kernel';
 
 /** How often the router hears what this gateway holds. Far below the time that a loan lives. */
@@ -65,8 +65,8 @@ export class LentSlots {
   }
 
   /** A slot of this gateway's own for one request; undefined when the router has to say. */
-  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number): LentLease | undefined {
-    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens }, this.ports.clock.now());
+  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number, { prompt, memory }: Pick<PurseRequest, 'prompt' | 'memory'> = {}): LentLease | undefined {
+    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens, prompt, memory }, this.ports.clock.now());
     return lease === undefined ? undefined : new LentLease(lease, workTokens);
   }
 
