@@ -29,6 +29,14 @@ describe('outlineJson', () => {
     expect(outlineJson(`[${'1,'.repeat(11)}1]`, 64, 10).kind).toBe('too-many-values');
   });
 
+  test('lists of numbers are passed over, and counted where they could be too many', () => {
+    const numbers = fc.array(fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true })));
+    fc.assert(fc.property(fc.dictionary(plainKey, fc.oneof(numbers, fc.array(numbers), fc.array(fc.oneof(fc.integer(), plainValue)))), fc.integer({ min: 0, max: 40 }), (value, valuesMax) => {
+      const text = JSON.stringify(value);
+      expect(outlineJson(text, 64, valuesMax)).toEqual(outlineJson(text, 64, valuesMax, true));
+    }));
+  });
+
   test('brackets inside strings count for nothing', () => {
     expect(outlineJson(JSON.stringify({ text: '['.repeat(1_000) })).kind).toBe('outline');
   });

@@ -38,10 +38,12 @@ const CLOSE_BRACE = 0x7d;
  * Walks over JSON text once without building anything: bounds its depth and finds where the outermost members stand.
  * It does not validate; the members are right if and only if `JSON.parse` takes the same text.
  */
-export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax = JSON_VALUES_MAX): JsonOutline {
+export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax = JSON_VALUES_MAX, countsAll = false): JsonOutline {
   const members: JsonMember[] = [];
   let depth = 0;
   let separators = 0;
+  /** At most so many values stand in lists of numbers that were passed over. */
+  let passedOver = 0;
   let keys = 0;
   let keyStart = -1;
   let keyEnd = -1;
@@ -69,6 +71,13 @@ export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax =
     } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
       depth += 1;
       if (depth > depthMax) return { kind: 'too-deep' };
+      const end = countsAll || code === OPEN_BRACE ? -1 : endOfNumbers(text, index + 1);
+      if (end > 0) {
+        passedOver += Math.ceil((end - index) / 2);
+        // Close to the limit every value is counted.
+        if (separators + passedOver > valuesMax) return outlineJson(text, depthMax, valuesMax, true);
+        index = end - 1;
+      }
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
       depth -= 1;
     } else if (code === COLON) {
@@ -82,6 +91,16 @@ export function outlineJson(text: string, depthMax = JSON_DEPTH_MAX, valuesMax =
     lastSolid = index;
   }
   return { kind: 'outline', members, escapedKeys };
+}
+
+/** Where a list of nothing but numbers ends, as vectors and token ids are; -1 for any other. Searching for a few characters is far quicker than looking at each. */
+function endOfNumbers(text: string, start: number): number {
+  const first = text.charCodeAt(start);
+  if (first < MINUS || first > DIGIT_NINE) return -1;
+  const end = text.indexOf(']', start);
+  if (end < 0) return -1;
+  const list = text.slice(start, end);
+  return list.includes('"') || list.includes('[') || list.includes('{') || list.includes('}') ? -1 : end;
 }
 
 /** Offset after the closing quote of the string that opens at `start`; the text's length when it does not close. */
