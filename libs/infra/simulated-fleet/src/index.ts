@@ -1,0 +1,3 @@
+export * from './engine-host.js';
+export * from './fleet-description.js';
+export * from './simulated-fleet.js';
