@@ -1,9 +1,9 @@
 import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, type CatalogueEvent } from '@penstock/contract-events';
 import { replicaMemoryBytes } from '@penstock/domain-catalog';
-import { fleetProjection } from '@penstock/domain-lifecycle';
+import { fleetProjection, nodeDecider, nodeRef, type NodeCommand } from '@penstock/domain-lifecycle';
 import type { EngineProbe } from '@penstock/domain-serving';
 import { readFleetDescription, SimulatedFleet } from '@penstock/infra-simulated-fleet';
-import { silentLogger, type AggregateRef } from '@penstock/kernel';
+import { handleCommand, silentLogger, type AggregateRef } from '@penstock/kernel';
 import { SequentialIds } from '@penstock/testing-kit';
 import { ModelledEngines, VirtualTime } from '@penstock/testing-simulator';
 import { randomFrom } from '../../benchmarks/random.js';
@@ -25,7 +25,8 @@ const RUN_SEED_OFFSET = 0x5eed;
 export interface RunOutcome {
   readonly violations: readonly Violation[];
   readonly events: number;
-  readonly crashes: number;
+  /** Where processes died, such as `scheduler 3 before`: before the third append of its life was stored. */
+  readonly crashes: readonly string[];
   readonly virtualMs: number;
 }
 
@@ -70,7 +71,7 @@ class FleetRun {
     if (!rested) violations.push({ rule: 'comes to rest', detail: this.restless() ?? 'it never stayed at rest' });
     violations.push(...(await this.checkReplay()));
     for (const bug of this.processes.flatMap((process) => process.bugs)) violations.push({ rule: 'no fault of its own', detail: bug.stack ?? bug.message });
-    return { violations, events: this.audit.events, crashes: this.processes.reduce((sum, process) => sum + process.crashes, 0), virtualMs: this.time.now() - startMs };
+    return { violations, events: this.audit.events, crashes: this.processes.flatMap((process) => process.crashes), virtualMs: this.time.now() - startMs };
   }
 
   private async comeToRest(): Promise<boolean> {
@@ -112,10 +113,10 @@ class FleetRun {
   }
 
   private async deploy(endpoint: EndpointScript): Promise<void> {
-    const { endpointId, weightBytes, kvBytesPerToken, acceleratorType, acceleratorCount } = endpoint;
+    const { endpointId, weightBytes, kvBytesPerToken, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot } = endpoint;
     const modelVersionId = `mv_${endpointId}`;
     const memory = { weightBytes, kvBytesPerToken, overheadBytes: 0, basis: 'declared' } as const;
-    this.audit.expect(endpointId, { type: acceleratorType, count: acceleratorCount, bytesEach: Math.ceil(replicaMemoryBytes(memory, SERVING) / acceleratorCount) });
+    this.audit.expect(endpointId, { type: acceleratorType, count: acceleratorCount, nodes, migProfile, allowsSpot, bytesEach: Math.ceil(replicaMemoryBytes(memory, SERVING) / acceleratorCount / nodes) });
     const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
     const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
     await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
@@ -123,6 +124,8 @@ class FleetRun {
       type: 'endpoint.deployed.v1',
       data: { ...deployed, endpointId, name: endpointId, modelVersionId, engine: 'vllm', hardware: { acceleratorType, acceleratorCount }, scaling: { ...deployed.scaling, maxReplicas: 10 }, serving: { ...deployed.serving, ...SERVING } },
     });
+    const rules = { nodes, computeMilli: null, migProfile, cpuMilli: null, hostMemoryBytes: null, allowsSpot, pinnedNodeIds: null, tolerations: [] };
+    await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, { type: 'endpoint.placement-set.v1', data: { endpointId, rules } });
     await this.want(endpointId, endpoint.wanted);
     await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, contextTokensMax: SERVING.contextTokens, memory } });
   }
@@ -168,9 +171,18 @@ class FleetRun {
       case 'reclaim-node':
         fleet.reclaim(nodeId, action.noticeMs);
         return back([nodeId], action.forMs === null ? null : action.noticeMs + action.forMs);
+      case 'close-node':
+        void this.operate(nodeId, { kind: action.isDrain ? 'request-drain' : 'cordon', reason: 'the script closes it' });
+        if (action.forMs !== null) this.time.after(action.forMs, () => void this.operate(nodeId, { kind: 'uncordon', reason: 'the script opens it' }));
+        return;
       case 'cut-node': return this.forAWhile(action.forMs, (isOn) => fleet.setReachable(nodeId, !isOn));
       case 'mute-node': return this.forAWhile(action.forMs, (isOn) => void (isOn ? network.silentNodes.add(nodeId) : network.silentNodes.delete(nodeId)));
     }
+  }
+
+  private async operate(nodeId: string, command: NodeCommand): Promise<void> {
+    const commandId = this.ids.next('cmd');
+    await handleCommand(this.log, nodeDecider, nodeRef(nodeId), command, { commandId, correlationId: commandId, causationId: commandId, source: 'penstock/drill', nowMs: this.time.now() });
   }
 
   private forAWhile(forMs: number, set: (isOn: boolean) => void): void {

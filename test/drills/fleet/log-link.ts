@@ -39,7 +39,7 @@ export class LogLink implements EventLog {
   private readonly tails = new Set<Tail>();
   private readonly stop: () => void;
 
-  constructor(private readonly shared: SharedLog, private readonly timers: Timers, private readonly random: () => number, private readonly onCrash: () => void) {
+  constructor(private readonly shared: SharedLog, private readonly timers: Timers, private readonly random: () => number, private readonly onCrash: (crash: Crash) => void) {
     this.stop = shared.onChange(() => this.wake());
   }
 
@@ -62,7 +62,7 @@ export class LogLink implements EventLog {
       this.crash = undefined;
       this.die();
       if (isStored) await this.shared.append(request);
-      this.onCrash();
+      this.onCrash({ atAppend: this.appends, isStored });
       return forever();
     }
     const result = await this.shared.append(request);

@@ -33,8 +33,8 @@ export type ProcessRole = { readonly kind: 'scheduler'; readonly side: number | 
 
 /** A scheduler or a driver as a process: it dies with everything it was about to do, and starts again from snapshots and the log. */
 export class PlatformProcess {
-  /** Crashes that really happened. */
-  crashes = 0;
+  /** Crashes that really happened: which kind of process died in which append of its life, and whether that was stored. */
+  readonly crashes: string[] = [];
   /** Errors that no fault explains: faults of the code itself. */
   readonly bugs: Error[] = [];
   private readonly logger: Logger = { ...silentLogger, child: () => this.logger, warn: (fields) => this.note(fields['err']), error: (fields) => this.note(fields['err']) };
@@ -68,7 +68,7 @@ export class PlatformProcess {
         };
       },
     };
-    const link = new LogLink(world.log, timers, world.random, () => this.crashed());
+    const link = new LogLink(world.log, timers, world.random, ({ atAppend, isStored }) => this.crashed(`${this.role.kind} ${atAppend} ${isStored ? 'after' : 'before'}`));
     const signals = world.network.link(this.role.kind === 'scheduler' ? this.role.side : undefined);
     Object.assign(this, { link, signals });
     this.applyTrouble();
@@ -125,8 +125,8 @@ export class PlatformProcess {
     if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError || (error instanceof Error && error.name === 'InvariantError')) this.bugs.push(error);
   }
 
-  private crashed(): void {
-    this.crashes += 1;
+  private crashed(point: string): void {
+    this.crashes.push(point);
     this.kill(this.downMs);
   }
 

@@ -20,13 +20,15 @@ export const run: Run = async ({ seed, args, say }) => {
   if (!Number.isInteger(runs) || runs < 1 || runs > RUNS_MAX) throw new RangeError(`--runs is ${String(values['runs'])}: give a whole number from 1 to ${RUNS_MAX}.`);
   const startedMs = performance.now();
   const failing: { seed: number; violations: readonly unknown[] }[] = [];
+  const crashPoints = new Set<string>();
   const totals = { violations: 0, events: 0, crashes: 0, virtualMs: 0 };
   for (let index = 0; index < runs; index += 1) {
     const scenario = scenarioOf(seed + index);
     const outcome = await runScenario(scenario);
     totals.violations += outcome.violations.length;
     totals.events += outcome.events;
-    totals.crashes += outcome.crashes;
+    totals.crashes += outcome.crashes.length;
+    for (const point of outcome.crashes) crashPoints.add(point);
     totals.virtualMs += outcome.virtualMs;
     const [first] = outcome.violations;
     if (first !== undefined && failing.length < FAILURES_TOLD_MAX) {
@@ -40,6 +42,6 @@ export const run: Run = async ({ seed, args, say }) => {
   return {
     figures: { runs, violations: totals.violations },
     pass: totals.violations === 0,
-    detail: { events: totals.events, crashes: totals.crashes, virtualHours: totals.virtualMs / 3_600_000, msPerRun: (seconds * 1_000) / runs, failing },
+    detail: { events: totals.events, crashes: totals.crashes, crashPoints: crashPoints.size, virtualHours: totals.virtualMs / 3_600_000, msPerRun: (seconds * 1_000) / runs, failing },
   };
 };

@@ -8,6 +8,9 @@ export interface EndpointScript {
   readonly kvBytesPerToken: number;
   readonly acceleratorType: string | null;
   readonly acceleratorCount: number;
+  readonly nodes: number;
+  readonly migProfile: string | null;
+  readonly allowsSpot: boolean;
   readonly wanted: number;
 }
 
@@ -21,6 +24,7 @@ export type Action =
   | { readonly kind: 'cut-node'; readonly atMs: number; readonly node: number; readonly forMs: number }
   | { readonly kind: 'mute-node'; readonly atMs: number; readonly node: number; readonly forMs: number }
   | { readonly kind: 'reclaim-node'; readonly atMs: number; readonly node: number; readonly noticeMs: number; readonly forMs: number | null }
+  | { readonly kind: 'close-node'; readonly atMs: number; readonly node: number; readonly isDrain: boolean; readonly forMs: number | null }
   | { readonly kind: 'fail-rack'; readonly atMs: number; readonly node: number; readonly forMs: number }
   | { readonly kind: 'crash-process'; readonly atMs: number; readonly process: number; readonly inAppends: number; readonly isStored: boolean; readonly forMs: number }
   | { readonly kind: 'cut-process'; readonly atMs: number; readonly process: number; readonly forMs: number }
@@ -40,8 +44,10 @@ export interface Scenario {
 /** Faults and wishes happen before this moment; after it everything heals and the fleet has to come to rest. */
 export const TROUBLE_MS = 40_000;
 
+const OLD: number = 3;
 const GIGABYTE = 1_000_000_000;
 const CRASH_APPENDS_MAX = 12;
+const SWEPT_APPENDS = 40;
 const DOWN_MS_MAX = 15_000;
 /** Nearly half of all nodes that fail stay away. */
 const GONE_CHANCE = 0.4;
@@ -67,29 +73,33 @@ export function scenarioOf(seed: number): Scenario {
   const fleet = fleetOf(seed, dice);
   const endpoints = Array.from({ length: dice.between(1, 5) }, (_, index) => endpointOf(index, dice));
   const actions = Array.from({ length: dice.between(2, 12) }, () => actionOf(dice, endpoints.length));
+  // One process dies in the n-th append of its life; over the seeds n goes through all of them, stored and not.
+  actions.push({ kind: 'crash-process', atMs: 0, process: dice.between(0, 3), inAppends: 1 + (Math.floor(seed / 2) % SWEPT_APPENDS), isStored: seed % 2 === 0, forMs: dice.between(500, DOWN_MS_MAX) });
   return { seed, fleet, endpoints, actions: actions.sort((one, other) => one.atMs - other.atMs), isSplit: dice.chance(0.5), deployMs: dice.pick([0, 500, 5_000]) };
 }
 
 function fleetOf(seed: number, dice: Dice): FleetDescriptionInput {
   const group = (): FleetDescriptionInput['nodes'][number] => {
-    const shape = dice.pick(['l4-1x', 'l4-4x', 'h100-4x-SXM', 'h100-pcie-pairs', 'hgx-8xA100-SXM']);
-    const mayBeCut = shape === 'h100-4x-SXM' && dice.chance(0.5);
+    const shape = dice.pick(['l4-1x', 'l4-4x', 'h100-4x-SXM', OLD > 0 ? 'l4-1x' : 'h100-pcie-pairs', 'hgx-8xA100-SXM']);
+    const isCut = OLD === 0 && shape === 'h100-4x-SXM' && dice.chance(0.5);
     return {
-      shape, count: dice.between(1, 3), nodesPerDomain: dice.between(1, 2), market: dice.chance(0.3) ? 'spot' : 'on-demand',
-      mig: mayBeCut ? dice.pick([[{ profile: '3g.40gb', start: 0 }, { profile: '3g.40gb', start: 4 }], [{ profile: '4g.40gb', start: 0 }, { profile: '1g.10gb', start: 4 }, { profile: '1g.10gb', start: 5 }]]) : [],
+      shape, count: dice.between(1, 3), nodesPerDomain: dice.between(1, 2), market: dice.chance(0.3) ? 'spot' : 'on_demand',
+      mig: isCut ? dice.pick([[], [{ profile: '3g.40gb', start: 0 }], [{ profile: '4g.40gb', start: 0 }, { profile: '1g.10gb', start: 5 }]]) : null,
     };
   };
   return { name: 'sim', nodes: Array.from({ length: dice.between(1, 3) }, group), registryGBps: dice.pick([2, 10, 50]), timeScale: 0.1, seed };
 }
 
 function endpointOf(index: number, dice: Dice): EndpointScript {
-  const acceleratorType = dice.pick([null, null, 'l4', 'h100', 'a100', 'h100-mig-3g.40gb']);
-  return {
-    endpointId: `ep_${index}`,
-    weightBytes: dice.pick([1, 3, 8, 16, 35, 60]) * GIGABYTE, kvBytesPerToken: dice.pick([0, 131_072]),
-    acceleratorType, acceleratorCount: acceleratorType?.includes('mig') === true ? 1 : dice.pick([1, 1, 1, 2, 4]),
-    wanted: dice.between(0, 4),
-  };
+  const common = { endpointId: `ep_${index}`, kvBytesPerToken: dice.pick([0, 131_072]), allowsSpot: OLD > 0 || dice.chance(0.6), wanted: dice.between(0, 4) };
+  switch (dice.between(OLD, 9)) {
+    case 0: case 1:
+      return { ...common, weightBytes: dice.pick([1, 3]) * GIGABYTE, acceleratorType: 'h100', acceleratorCount: 1, nodes: 1, migProfile: dice.pick(['1g.10gb', '2g.20gb', '3g.40gb']) };
+    case 2:
+      return { ...common, weightBytes: dice.pick([60, 140]) * GIGABYTE, acceleratorType: dice.pick(['h100', 'a100']), acceleratorCount: dice.pick([2, 4]), nodes: 2, migProfile: null };
+    default:
+      return { ...common, weightBytes: dice.pick([1, 3, 8, 16, 35, 60]) * GIGABYTE, acceleratorType: dice.pick([null, null, 'l4', 'h100', 'a100']), acceleratorCount: dice.pick([1, 1, 1, 2, 4]), nodes: 1, migProfile: null };
+  }
 }
 
 function actionOf(dice: Dice, endpoints: number): Action {
@@ -97,7 +107,7 @@ function actionOf(dice: Dice, endpoints: number): Action {
   const forMs = dice.between(500, DOWN_MS_MAX);
   const some = dice.between(0, 1_000);
   const endpoint = dice.between(0, endpoints - 1);
-  switch (dice.between(0, 13)) {
+  switch (dice.between(0, OLD > 0 ? 11 : 15)) {
     case 0: case 1: return { kind: 'want', atMs, endpoint, replicas: dice.between(0, 5) };
     case 2: return { kind: 'retire', atMs, endpoint };
     case 3: return { kind: 'fail-starts', atMs, endpoint, count: dice.between(1, 3) };
@@ -108,7 +118,8 @@ function actionOf(dice: Dice, endpoints: number): Action {
     case 8: return { kind: 'reclaim-node', atMs, node: some, noticeMs: dice.between(1_000, 10_000), forMs: dice.chance(GONE_CHANCE) ? null : forMs };
     case 9: return { kind: 'fail-rack', atMs, node: some, forMs };
     case 10: case 11: return { kind: 'crash-process', atMs, process: some, inAppends: dice.between(1, CRASH_APPENDS_MAX), isStored: dice.chance(0.5), forMs };
-    case 12: return { kind: 'cut-process', atMs, process: some, forMs };
+    case 12: case 13: return { kind: 'close-node', atMs, node: some, isDrain: dice.chance(0.5), forMs: dice.chance(GONE_CHANCE) ? null : forMs };
+    case 14: return { kind: 'cut-process', atMs, process: some, forMs };
     default: return { kind: 'slow-process', atMs, process: some, forMs };
   }
 }

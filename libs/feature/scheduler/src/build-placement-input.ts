@@ -23,21 +23,21 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
   for (const endpoint of state.catalog.endpoints.values()) {
     const demand = buildDemand(endpoint, {
       replicas: replicas.get(endpoint.endpointId) ?? [],
-      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.nodeId),
+      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.members[0]?.nodeId ?? ''),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
     }, state);
     if (demand !== undefined) demands.push(demand);
   }
   return {
     nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map(toPlacementNode),
-    reservations: [...living, ...fleet.ledger.pending.values()],
+    reservations: [...living, ...fleet.ledger.pending.values()].flatMap(({ members, reservedBytes }) => members.map((member) => ({ ...member, reservedBytes: reservedBytes / members.length }))),
     demands,
     nowMs,
   };
 }
 
 function toPlacementNode(node: NodeState): PlacementNode {
-  return { ...node, accelerators: node.accelerators.map((accelerator) => ({ ...accelerator, isExclusive: isExclusiveDevice(accelerator.device) })) };
+  return { ...node, accelerators: node.accelerators.map((accelerator) => ({ ...accelerator, memoryBytes: accelerator.usableBytes, isExclusive: isExclusiveDevice(accelerator.device) })) };
 }
 
 interface EndpointFleet {
@@ -106,6 +106,7 @@ function toAttempt(replica: ReplicaState): StartAttempt {
   const failed = replica.phase === 'failed' && replica.failureCode !== 'node_lost';
   return {
     nodeId: replica.nodeId,
+    placedAtMs: replica.placedAtMs,
     readyAtMs: replica.readyAtMs,
     endedAtMs: isEnded(replica.phase) ? replica.phaseSinceMs : null,
     failure: failed ? `${replica.failureCode}: ${replica.reason}` : null,

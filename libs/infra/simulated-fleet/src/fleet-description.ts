@@ -1,5 +1,5 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
-import { gpuTypeOf, layoutProblems, MIG_GEOMETRIES, NODE_SHAPES, nodeShapeOf, profileOf, type GpuType, type MigGeometry, type MigLayout, type NodeShape } from '@penstock/domain-placement';
+import { WHOLE_COMPUTE_MILLI, type NodeJoinedV2 } from '@penstock/contract-events';
+import { gpuTypeOf, layoutProblems, MIG_GEOMETRIES, NODE_SHAPES, nodeShapeOf, type GpuType, type MigGeometry, type MigInstance, type MigLayout, type NodeShape } from '@penstock/domain-placement';
 import { acceleratorTypeOf } from '@penstock/domain-serving';
 import { z } from 'zod';
 
@@ -14,11 +14,12 @@ const nodeGroup = z.strictObject({
   /** A shape of the catalogue, such as `hgx-8xH100-SXM`. */
   shape: z.string().max(50),
   count: z.int().min(1).max(NODES_MAX).default(1),
-  market: z.enum(['on-demand', 'spot']).default('on-demand'),
+  market: z.enum(['on_demand', 'spot']).default('on_demand'),
+  taints: z.array(z.string().min(1).max(200)).max(50).default([]),
   /** This many nodes in a row share a rack, and fail with it. */
   nodesPerDomain: z.int().min(1).max(1_000).default(4),
-  /** The MIG layout of each GPU at the start; left out, GPUs are whole. */
-  mig: z.array(migInstance).max(8).default([]),
+  /** Whether GPUs that can be partitioned are in MIG mode, and the instances of each at the start; null leaves them whole. */
+  mig: z.array(migInstance).max(8).nullable().default(null),
   /** The node's network, in gigabytes per second; 25 Gbit/s by default. */
   networkGBps: z.number().positive().max(1_000).default(3.1),
   /** How fast weights come from the node's disk: NVMe gives 3 to 6. */
@@ -52,12 +53,14 @@ export interface MachineSpec {
   readonly nodeId: string;
   readonly hostname: string;
   readonly domain: string;
-  readonly market: 'on-demand' | 'spot';
+  readonly market: 'on_demand' | 'spot';
+  readonly taints: readonly string[];
   readonly shape: NodeShape;
   readonly gpu: GpuType;
   /** Undefined for a GPU that cannot be partitioned. */
   readonly geometry: MigGeometry | undefined;
-  readonly layout: MigLayout;
+  /** Null where GPUs are whole. */
+  readonly layout: MigLayout | null;
   readonly networkBps: number;
   readonly storageBps: number;
   readonly cacheBytes: number;
@@ -86,7 +89,7 @@ export function machinesOf(description: FleetDescription): readonly MachineSpec[
       const number = machines.length + 1;
       machines.push({
         nodeId: `${description.name}-${number}`, hostname: `${description.name}-${number}`, domain: `${description.name}-rack-${index}-${Math.floor(count / group.nodesPerDomain)}`,
-        market: group.market, shape, gpu, geometry, layout: group.mig,
+        market: group.market, taints: group.taints, shape, gpu, geometry, layout: group.mig,
         networkBps: group.networkGBps * GIGABYTE, storageBps: group.storageGBps * GIGABYTE, cacheBytes: group.cacheGB * GIGABYTE,
       });
     }
@@ -94,35 +97,50 @@ export function machinesOf(description: FleetDescription): readonly MachineSpec[
   return machines;
 }
 
-function checkLayout(index: number, gpu: GpuType, geometry: MigGeometry | undefined, layout: MigLayout): void {
-  if (layout.length === 0) return;
+function checkLayout(index: number, gpu: GpuType, geometry: MigGeometry | undefined, layout: MigLayout | null): void {
+  if (layout === null) return;
   if (geometry === undefined) throw new FleetDescriptionError(`nodes.${index}.mig: ${gpu.type} cannot be partitioned; leave mig out.`);
   const [problem] = layoutProblems(geometry, layout);
   if (problem !== undefined) throw new FleetDescriptionError(`nodes.${index}.mig: ${problem}.`);
 }
 
-export type Accelerator = NodeJoinedV1['accelerators'][number];
+export type Accelerator = NodeJoinedV2['accelerators'][number];
 
-/** What a GPU offers: itself, or its MIG instances, each an accelerator of its own with the memory that it really reports. */
-export function acceleratorsOf({ nodeId, gpu, geometry }: MachineSpec, gpuIndex: number, layout: MigLayout): readonly Accelerator[] {
-  const type = acceleratorTypeOf(gpu.type);
-  const gpuId = `${nodeId}-gpu-${gpuIndex}`;
-  if (layout.length === 0 || geometry === undefined) return [{ acceleratorId: gpuId, type, memoryBytes: gpu.usableMib * MEBIBYTE, device: `sim:${gpuId}` }];
-  return layout.map(({ profile, start }) => {
-    const acceleratorId = `${gpuId}-${profile.replaceAll('.', '-').replace('+', '-')}-${start}`;
-    return { acceleratorId, type: `${type}-mig-${profile}`, memoryBytes: (profileOf(geometry, profile)?.usableMib ?? 0) * MEBIBYTE, device: `sim:MIG-${acceleratorId}` };
-  });
+/** What engines are told to use a MIG instance by. */
+export function uuidOf(acceleratorId: string, { profile, start }: MigInstance): string {
+  return `MIG-${acceleratorId}-${profile}-${start}`;
 }
 
-/** What the node says of itself. */
-export function reportOf(machine: MachineSpec, layouts: readonly MigLayout[], agentVersion: string): NodeJoinedV1 {
+/** What the node says of itself, with the layout of each GPU. */
+export function reportOf(machine: MachineSpec, layouts: readonly (MigLayout | null)[], agentVersion: string): NodeJoinedV2 {
+  const { shape, gpu, market } = machine;
+  const dollars = market === 'spot' ? gpu.price.spot : gpu.price.onDemand;
   return {
     nodeId: machine.nodeId,
     hostname: machine.hostname,
-    accelerators: layouts.flatMap((layout, gpuIndex) => acceleratorsOf(machine, gpuIndex, layout)),
-    cpuCores: machine.shape.cpuMilli / 1_000,
-    memoryBytes: machine.shape.hostMemoryMib * MEBIBYTE,
+    accelerators: layouts.map((layout, index) => acceleratorOf(machine, index, layout)),
+    cpuCores: shape.cpuMilli / 1_000,
+    memoryBytes: shape.hostMemoryMib * MEBIBYTE,
     engines: [{ kind: 'engine-sim', version: ENGINE_VERSION }, { kind: 'vllm', version: ENGINE_VERSION }],
     agentVersion,
+    failureDomain: machine.domain,
+    taints: [...machine.taints],
+    market,
+    price: dollars === null ? null : { dollarsPerGpuHour: dollars, source: `catalogue of GPU types, ${gpu.price.status}` },
+  };
+}
+
+function acceleratorOf({ nodeId, gpu, shape, geometry }: MachineSpec, index: number, layout: MigLayout | null): Accelerator {
+  const acceleratorId = `${nodeId}-gpu-${index}`;
+  const island = shape.islands.findIndex((members) => members.includes(index));
+  return {
+    acceleratorId,
+    type: acceleratorTypeOf(gpu.type),
+    memoryBytes: gpu.memoryMib * MEBIBYTE,
+    usableBytes: gpu.usableMib * MEBIBYTE,
+    computeMilli: WHOLE_COMPUTE_MILLI,
+    device: `GPU-${acceleratorId}`,
+    islandId: (shape.islands[island]?.length ?? 1) > 1 ? `${nodeId}-island-${island}` : null,
+    mig: geometry === undefined ? null : { isEnabled: layout !== null, instances: (layout ?? []).map((instance) => ({ ...instance, uuid: uuidOf(acceleratorId, instance) })) },
   };
 }

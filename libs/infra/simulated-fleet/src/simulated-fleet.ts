@@ -1,11 +1,10 @@
-import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
-import type { MigInstance } from '@penstock/domain-placement';
+import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type MigDriver, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Clock, Logger, Timers } from '@penstock/kernel';
 import { loadMsOf, pullBytesOf, STOP_MS, timingModelOf, weightBytesOf } from './cold-start.js';
 import type { EngineHost, HostedEngine } from './engine-host.js';
 import { machinesOf, type FleetDescription } from './fleet-description.js';
 import { SharedTransfers } from './shared-transfers.js';
-import { MigRefused, SimulatedMachine } from './simulated-machine.js';
+import { SimulatedMachine, type Seat } from './simulated-machine.js';
 
 const GIGABYTE = 1_000_000_000;
 /** `nvidia-smi mig` takes about this long to make or to destroy an instance: an estimate. */
@@ -22,13 +21,21 @@ export interface SimulatedFleetParts {
   readonly logger: Logger;
 }
 
+interface Part {
+  readonly machine: SimulatedMachine;
+  readonly seats: readonly Seat[];
+}
+
 interface Running {
   readonly assignment: ReplicaAssignment;
-  readonly machine: SimulatedMachine;
+  /** One for each node of the gang, the leading one first. */
+  readonly parts: readonly Part[];
   observation: ReplicaObservation;
   /** Breaks off the step under way. */
   cancel: () => void;
   holdsMemory: boolean;
+  /** Everything is pulled, and the MIG instance that it is to run in is not there yet. */
+  waitsForInstance: boolean;
   engine: HostedEngine | undefined;
 }
 
@@ -100,18 +107,22 @@ export class SimulatedFleet {
     this.changed();
   }
 
-  /** Makes a MIG instance; resolves when it is there. Throws {@link MigRefused} as the GPU's driver would refuse. */
-  async createInstance(nodeId: string, gpuIndex: number, instance: MigInstance): Promise<void> {
-    await this.changeMig(nodeId, (machine) => machine.createInstance(gpuIndex, instance));
-  }
-
-  async destroyInstance(nodeId: string, gpuIndex: number, instance: MigInstance): Promise<void> {
-    await this.changeMig(nodeId, (machine) => machine.destroyInstance(gpuIndex, instance));
-  }
+  /** Lays out GPUs as `nvidia-smi mig` does: it takes a while, and refuses what the GPU's driver refuses. */
+  readonly mig: MigDriver = {
+    take: async ({ kind, nodeId, acceleratorId, profile, start }) => {
+      const machine = this.machine(nodeId);
+      await new Promise<void>((resolve) => this.after(MIG_CHANGE_MS, resolve));
+      if (!machine.answers) throw new Error(`node ${nodeId} does not answer`);
+      const uuid = kind === 'create' ? machine.createInstance(acceleratorId, { profile, start }) : (machine.destroyInstance(acceleratorId, { profile, start }), null);
+      for (const running of this.running.values()) if (running.waitsForInstance) this.load(running);
+      this.changed();
+      return { uuid };
+    },
+  };
 
   replicas(owns: (nodeId: string) => boolean): readonly ReplicaObservation[] {
     const seen: ReplicaObservation[] = [];
-    for (const { observation, machine } of this.running.values()) if (machine.isReachable && owns(machine.spec.nodeId)) seen.push(observation);
+    for (const { observation, assignment, parts } of this.running.values()) if (owns(assignment.nodeId) && parts[0]?.machine.isReachable === true) seen.push(observation);
     return seen;
   }
 
@@ -120,31 +131,32 @@ export class SimulatedFleet {
     for (const machine of this.machines.values()) {
       if (machine.power === 'gone' || !owns(machine.spec.nodeId)) continue;
       const reason = machine.power === 'off' ? 'it has no power' : machine.isReachable ? null : 'it cannot be reached';
-      nodes.push({ report: machine.report, isReady: reason === null, reason });
+      const reclaimAt = machine.reclaimAtMs === undefined ? undefined : new Date(machine.reclaimAtMs).toISOString();
+      nodes.push({ report: machine.report, isReady: reason === null, reason, reclaimAt });
     }
     return nodes;
   }
 
   async start(assignment: ReplicaAssignment): Promise<void> {
-    const { replicaId, nodeId, acceleratorIds } = assignment;
-    const machine = this.machine(nodeId);
-    if (machine.power !== 'on' || !machine.isReachable) throw new Error(`node ${nodeId} does not answer`);
+    const { replicaId, modelVersionId } = assignment;
+    const parts = this.partsOf(assignment);
+    this.reach(parts);
     if (this.running.has(replicaId)) return;
-    const missing = acceleratorIds.find((id) => machine.accelerator(id) === undefined);
-    if (missing !== undefined) throw new ReplicaAssignmentError('engine_exited', `${nodeId} has no accelerator ${missing}: it was placed on a layout that is gone`);
     this.starts += 1;
-    const running: Running = { assignment, machine, observation: { replicaId, phase: 'pulling', url: null, blocked: null, end: null }, cancel: () => undefined, holdsMemory: false, engine: undefined };
+    const running: Running = { assignment, parts, observation: { replicaId, phase: 'pulling', url: null, blocked: null, end: null }, cancel: () => undefined, holdsMemory: false, waitsForInstance: false, engine: undefined };
     this.running.set(replicaId, running);
     const bytes = pullBytesOf(assignment);
+    let missing = parts.length;
+    const cancels = bytes === 0 ? [] : parts.map(({ machine }) => machine.store.fetch(modelVersionId, bytes, () => ((missing -= 1) === 0 ? this.load(running) : undefined)));
     if (bytes === 0) this.load(running);
-    else running.cancel = machine.store.fetch(assignment.modelVersionId, bytes, () => this.load(running));
+    else if (missing > 0) running.cancel = () => cancels.forEach((cancel) => cancel());
     this.changed();
   }
 
   async retire(replicaId: string): Promise<RetireOutcome> {
     const running = this.running.get(replicaId);
     if (running === undefined || running.observation.phase === 'ending') return 'ending';
-    if (!running.machine.isReachable) throw new Error(`node ${running.machine.spec.nodeId} does not answer`);
+    this.reach(running.parts.slice(0, 1));
     if (this.isProtected(running)) return 'held';
     running.cancel();
     this.observe(running, { phase: 'ending' });
@@ -155,7 +167,8 @@ export class SimulatedFleet {
   async remove(replicaId: string): Promise<void> {
     const running = this.running.get(replicaId);
     if (running === undefined) return;
-    if (!running.machine.isReachable) throw new Error(`node ${running.machine.spec.nodeId} does not answer`);
+    // The leader ends its members, or they end by themselves without it.
+    this.reach(running.parts.slice(0, 1));
     this.forget(running, true);
   }
 
@@ -172,27 +185,54 @@ export class SimulatedFleet {
     return { starts: this.starts, running: this.running.size, nodes: this.machines.size, budgets: this.budgets.size };
   }
 
+  private partsOf({ members, reservedBytes, mig }: ReplicaAssignment): readonly Part[] {
+    const count = members.reduce((sum, member) => sum + member.acceleratorIds.length, 0);
+    const bytes = Math.floor(reservedBytes / Math.max(1, count));
+    return members.map(({ nodeId, acceleratorIds }) => {
+      const machine = this.machine(nodeId);
+      const missing = acceleratorIds.find((id) => machine.accelerator(id) === undefined);
+      if (missing !== undefined) throw new ReplicaAssignmentError('engine_exited', `${nodeId} has no accelerator ${missing}`);
+      return { machine, seats: acceleratorIds.map((acceleratorId) => ({ acceleratorId, instance: mig, bytes })) };
+    });
+  }
+
+  private reach(parts: readonly Part[]): void {
+    const silent = parts.find(({ machine }) => !machine.answers);
+    if (silent !== undefined) throw new Error(`node ${silent.machine.spec.nodeId} does not answer`);
+  }
+
+  /** Every member at once, or none: a gang of which one part finds no memory ends as a whole. */
   private load(running: Running): void {
-    const { assignment, machine } = running;
-    const refusal = machine.allocate(assignment.acceleratorIds, assignment.reservedBytes);
-    if (refusal !== undefined) {
+    const { assignment, parts } = running;
+    const { mig } = assignment;
+    running.waitsForInstance = mig !== null && parts.some(({ machine, seats }) => seats.some(({ acceleratorId }) => !machine.hasInstance(acceleratorId, mig)));
+    if (running.waitsForInstance) return;
+    const taken: Part[] = [];
+    for (const part of parts) {
+      const refusal = part.machine.allocate(part.seats);
+      if (refusal === undefined) {
+        taken.push(part);
+        continue;
+      }
+      for (const { machine, seats } of taken) machine.release(seats);
       this.end(running, { wasAsked: false, reason: refusal }, true);
       return this.changed();
     }
     running.holdsMemory = true;
     this.observe(running, { phase: 'loading' });
-    running.cancel = this.after(loadMsOf(weightBytesOf(assignment), machine.spec.storageBps, this.chance()), () => void this.serve(running));
+    const storageBps = Math.min(...parts.map(({ machine }) => machine.spec.storageBps));
+    running.cancel = this.after(loadMsOf(weightBytesOf(assignment), storageBps, this.chance()), () => void this.serve(running));
   }
 
   private async serve(running: Running): Promise<void> {
-    const { assignment, machine } = running;
+    const { assignment, parts } = running;
     const failures = this.failing.get(assignment.endpointId) ?? 0;
     if (failures > 0) {
       this.failing.set(assignment.endpointId, failures - 1);
       this.end(running, { wasAsked: false, reason: 'the engine exited with code 1' }, true);
       return this.changed();
     }
-    const type = machine.accelerator(assignment.acceleratorIds[0] ?? '')?.type ?? '';
+    const type = parts[0]?.machine.accelerator(assignment.acceleratorIds[0] ?? '')?.type ?? '';
     const { replicaId, modelName, slots, contextTokens } = assignment;
     try {
       const engine = await this.parts.engines.open({ replicaId, modelName, slots, contextTokens, timingModel: timingModelOf(assignment, type), timeScale: this.parts.description.timeScale });
@@ -215,8 +255,9 @@ export class SimulatedFleet {
   private end(running: Running, end: NonNullable<ReplicaObservation['end']>, isCrash: boolean): void {
     running.cancel();
     running.cancel = () => undefined;
-    if (running.holdsMemory) running.machine.release(running.assignment.acceleratorIds, running.assignment.reservedBytes);
+    if (running.holdsMemory) for (const { machine, seats } of running.parts) machine.release(seats);
     running.holdsMemory = false;
+    running.waitsForInstance = false;
     this.closeEngine(running, isCrash);
     running.observation = { ...running.observation, phase: 'ended', end };
   }
@@ -236,19 +277,12 @@ export class SimulatedFleet {
     machine.power = power;
     machine.reclaimAtMs = undefined;
     for (const running of [...this.running.values()]) {
-      if (running.machine !== machine) continue;
-      this.end(running, { wasAsked: false, reason: 'its node lost power' }, true);
-      this.running.delete(running.assignment.replicaId);
+      if (!running.parts.some((part) => part.machine === machine)) continue;
+      this.end(running, { wasAsked: false, reason: `node ${machine.spec.nodeId} lost power` }, true);
+      // What its leader runs is gone with it; of a member's loss the leader tells.
+      if (running.parts[0]?.machine === machine) this.running.delete(running.assignment.replicaId);
     }
     machine.loseMemory();
-    this.changed();
-  }
-
-  private async changeMig(nodeId: string, change: (machine: SimulatedMachine) => void): Promise<void> {
-    const machine = this.machine(nodeId);
-    await new Promise<void>((resolve) => this.after(MIG_CHANGE_MS, resolve));
-    if (machine.power !== 'on' || !machine.isReachable) throw new MigRefused(`node ${nodeId} does not answer`);
-    change(machine);
     this.changed();
   }
 
@@ -280,9 +314,12 @@ export class SimulatedFleet {
 
 class FleetDriver implements ReplicaDriver {
   readonly kind = 'simulated';
+  readonly mig: MigDriver;
   private readonly stops = new Set<() => void>();
 
-  constructor(private readonly fleet: SimulatedFleet, readonly owns: (nodeId: string) => boolean) {}
+  constructor(private readonly fleet: SimulatedFleet, readonly owns: (nodeId: string) => boolean) {
+    this.mig = fleet.mig;
+  }
 
   isSynced(): boolean {
     return true;

@@ -1,12 +1,17 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
-import { canAdd, layoutProblems, type MigInstance, type MigLayout } from '@penstock/domain-placement';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
+import { MigStepRefused } from '@penstock/domain-lifecycle';
+import { canAdd, layoutProblems, profileOf, type MigInstance, type MigLayout } from '@penstock/domain-placement';
 import { ArtifactStore } from './artifact-store.js';
-import { acceleratorsOf, reportOf, type MachineSpec } from './fleet-description.js';
+import { reportOf, uuidOf, type Accelerator, type MachineSpec } from './fleet-description.js';
 import type { SharedTransfers } from './shared-transfers.js';
 
-/** A change of a GPU's MIG layout that the driver of a real GPU would refuse, with its reason. */
-export class MigRefused extends Error {
-  override readonly name = 'MigRefused';
+const MEBIBYTE = 1_048_576;
+
+/** A part of a machine that one engine uses: an accelerator, or a MIG instance of it. */
+export interface Seat {
+  readonly acceleratorId: string;
+  readonly instance: MigInstance | null;
+  readonly bytes: number;
 }
 
 /** One machine that does not exist: what it offers, what is held of it, and what lies on its disk. */
@@ -18,75 +23,103 @@ export class SimulatedMachine {
   isReachable = true;
   /** When its owner takes it back; undefined unless that was announced. */
   reclaimAtMs: number | undefined;
-  private readonly layouts: MigLayout[];
+  private readonly layouts: (MigLayout | null)[];
   private readonly held = new Map<string, number>();
-  private reported: NodeJoinedV1 | undefined;
+  private reported: NodeJoinedV2 | undefined;
 
   constructor(readonly spec: MachineSpec, transfers: SharedTransfers, private readonly agentVersion: string) {
     this.store = new ArtifactStore(spec.nodeId, spec.cacheBytes, spec.networkBps, transfers);
     this.layouts = Array.from({ length: spec.shape.gpus }, () => spec.layout);
   }
 
-  get report(): NodeJoinedV1 {
+  get report(): NodeJoinedV2 {
     return (this.reported ??= reportOf(this.spec, this.layouts, this.agentVersion));
   }
 
-  accelerator(acceleratorId: string): NodeJoinedV1['accelerators'][number] | undefined {
+  get answers(): boolean {
+    return this.power === 'on' && this.isReachable;
+  }
+
+  accelerator(acceleratorId: string): Accelerator | undefined {
     return this.report.accelerators.find((accelerator) => accelerator.acceleratorId === acceleratorId);
   }
 
-  layoutOf(gpuIndex: number): MigLayout {
-    return this.layouts[gpuIndex] ?? [];
+  hasInstance(acceleratorId: string, instance: MigInstance): boolean {
+    return this.layoutOf(acceleratorId).some((one) => isSame(one, instance));
   }
 
   /** Takes the memory an engine allocates, or says which accelerator has too little, as CUDA does. */
-  allocate(acceleratorIds: readonly string[], bytes: number): string | undefined {
-    const share = Math.floor(bytes / Math.max(1, acceleratorIds.length));
-    for (const id of acceleratorIds) {
-      const total = this.accelerator(id)?.memoryBytes ?? 0;
-      const free = total - (this.held.get(id) ?? 0);
-      if (share > free) return `CUDA out of memory on ${id}: ${share} bytes wanted, ${free} of ${total} free`;
+  allocate(seats: readonly Seat[]): string | undefined {
+    for (const seat of seats) {
+      const total = this.bytesOf(seat);
+      const free = total - (this.held.get(keyOf(seat)) ?? 0);
+      if (seat.bytes > free) return `CUDA out of memory on ${keyOf(seat)}: ${seat.bytes} bytes wanted, ${free} of ${total} free`;
     }
-    for (const id of acceleratorIds) this.held.set(id, (this.held.get(id) ?? 0) + share);
+    for (const seat of seats) this.held.set(keyOf(seat), (this.held.get(keyOf(seat)) ?? 0) + seat.bytes);
     return undefined;
   }
 
-  release(acceleratorIds: readonly string[], bytes: number): void {
-    const share = Math.floor(bytes / Math.max(1, acceleratorIds.length));
-    for (const id of acceleratorIds) this.held.set(id, Math.max(0, (this.held.get(id) ?? 0) - share));
+  release(seats: readonly Seat[]): void {
+    for (const seat of seats) this.held.set(keyOf(seat), Math.max(0, (this.held.get(keyOf(seat)) ?? 0) - seat.bytes));
   }
 
-  /** Everything that ran is gone; the disk stays. */
+  /** Everything that ran is gone, and so are MIG instances, which live no longer than the power; the disk stays. */
   loseMemory(): void {
     this.held.clear();
     this.store.breakOff();
-  }
-
-  createInstance(gpuIndex: number, instance: MigInstance): void {
-    const { geometry, nodeId } = this.spec;
-    const layout = this.layoutOf(gpuIndex);
-    if (geometry === undefined || !canAdd(geometry, layout, instance)) {
-      const problem = geometry === undefined ? 'this GPU cannot be partitioned' : layoutProblems(geometry, [...layout, instance])[0];
-      throw new MigRefused(`${instance.profile} at ${instance.start} cannot be made on GPU ${gpuIndex} of ${nodeId}: ${problem ?? 'no room'}`);
-    }
-    if (layout.length === 0 && this.isInUse(gpuIndex, [])) throw new MigRefused(`GPU ${gpuIndex} of ${nodeId} is in use as a whole: MIG mode can change only while it is idle`);
-    this.setLayout(gpuIndex, [...layout, instance]);
-  }
-
-  destroyInstance(gpuIndex: number, instance: MigInstance): void {
-    const layout = this.layoutOf(gpuIndex);
-    const isThat = (one: MigInstance): boolean => one.profile === instance.profile && one.start === instance.start;
-    if (!layout.some(isThat)) throw new MigRefused(`GPU ${gpuIndex} of ${this.spec.nodeId} has no ${instance.profile} at ${instance.start}`);
-    if (this.isInUse(gpuIndex, [instance])) throw new MigRefused(`${instance.profile} at ${instance.start} on GPU ${gpuIndex} of ${this.spec.nodeId} is in use by an engine`);
-    this.setLayout(gpuIndex, layout.filter((one) => !isThat(one)));
-  }
-
-  private isInUse(gpuIndex: number, layout: MigLayout): boolean {
-    return acceleratorsOf(this.spec, gpuIndex, layout).some(({ acceleratorId }) => (this.held.get(acceleratorId) ?? 0) > 0);
-  }
-
-  private setLayout(gpuIndex: number, layout: MigLayout): void {
-    this.layouts[gpuIndex] = [...layout].sort((one, other) => one.start - other.start);
+    for (const [index, layout] of this.layouts.entries()) if (layout !== null) this.layouts[index] = [];
     this.reported = undefined;
   }
+
+  /** Makes an instance, if it is not there. Throws {@link MigStepRefused} as the GPU's driver refuses. */
+  createInstance(acceleratorId: string, instance: MigInstance): string {
+    const { geometry } = this.spec;
+    const index = this.indexOf(acceleratorId);
+    const layout = this.layouts[index] ?? [];
+    if (layout.some((one) => isSame(one, instance))) return uuidOf(acceleratorId, instance);
+    if (geometry === undefined) throw new MigStepRefused(`${acceleratorId} cannot be partitioned`);
+    if (this.layouts[index] === null && (this.held.get(acceleratorId) ?? 0) > 0) throw new MigStepRefused(`${acceleratorId} is in use as a whole: MIG mode changes only while it is idle`);
+    if (!canAdd(geometry, layout, instance)) throw new MigStepRefused(`${instance.profile} at ${instance.start} cannot be made on ${acceleratorId}: ${layoutProblems(geometry, [...layout, instance])[0] ?? 'no room'}`);
+    this.setLayout(index, [...layout, instance]);
+    return uuidOf(acceleratorId, instance);
+  }
+
+  /** Takes an instance away, if it is there. Throws {@link MigStepRefused} while an engine uses it. */
+  destroyInstance(acceleratorId: string, instance: MigInstance): void {
+    const index = this.indexOf(acceleratorId);
+    const layout = this.layouts[index] ?? [];
+    if ((this.held.get(keyOf({ acceleratorId, instance })) ?? 0) > 0) throw new MigStepRefused(`${instance.profile} at ${instance.start} of ${acceleratorId} is in use by an engine`);
+    if (layout.some((one) => isSame(one, instance))) this.setLayout(index, layout.filter((one) => !isSame(one, instance)));
+  }
+
+  private layoutOf(acceleratorId: string): MigLayout {
+    return this.layouts[this.indexOf(acceleratorId)] ?? [];
+  }
+
+  private bytesOf({ acceleratorId, instance }: Seat): number {
+    const layout = this.layouts[this.indexOf(acceleratorId)] ?? null;
+    // A GPU in MIG mode takes no engine beside its instances.
+    if (instance === null) return layout === null || layout.length === 0 ? (this.accelerator(acceleratorId)?.usableBytes ?? 0) : 0;
+    if (!this.hasInstance(acceleratorId, instance) || this.spec.geometry === undefined) return 0;
+    return (profileOf(this.spec.geometry, instance.profile)?.usableMib ?? 0) * MEBIBYTE;
+  }
+
+  private indexOf(acceleratorId: string): number {
+    const index = this.report.accelerators.findIndex((accelerator) => accelerator.acceleratorId === acceleratorId);
+    if (index < 0) throw new MigStepRefused(`${this.spec.nodeId} has no accelerator ${acceleratorId}`);
+    return index;
+  }
+
+  private setLayout(index: number, layout: MigLayout): void {
+    this.layouts[index] = [...layout].sort((one, other) => one.start - other.start);
+    this.reported = undefined;
+  }
+}
+
+function keyOf({ acceleratorId, instance }: Pick<Seat, 'acceleratorId' | 'instance'>): string {
+  return instance === null ? acceleratorId : `${acceleratorId}/${instance.profile}@${instance.start}`;
+}
+
+function isSame(one: MigInstance, other: MigInstance): boolean {
+  return one.profile === other.profile && one.start === other.start;
 }
