@@ -44,7 +44,6 @@ export interface Scenario {
 /** Faults and wishes happen before this moment; after it everything heals and the fleet has to come to rest. */
 export const TROUBLE_MS = 40_000;
 
-const OLD: number = 3;
 const GIGABYTE = 1_000_000_000;
 const CRASH_APPENDS_MAX = 12;
 const SWEPT_APPENDS = 40;
@@ -80,8 +79,8 @@ export function scenarioOf(seed: number): Scenario {
 
 function fleetOf(seed: number, dice: Dice): FleetDescriptionInput {
   const group = (): FleetDescriptionInput['nodes'][number] => {
-    const shape = dice.pick(['l4-1x', 'l4-4x', 'h100-4x-SXM', OLD > 0 ? 'l4-1x' : 'h100-pcie-pairs', 'hgx-8xA100-SXM']);
-    const isCut = OLD === 0 && shape === 'h100-4x-SXM' && dice.chance(0.5);
+    const shape = dice.pick(['l4-1x', 'l4-4x', 'h100-4x-SXM', 'h100-pcie-pairs', 'hgx-8xA100-SXM']);
+    const isCut = shape === 'h100-4x-SXM' && dice.chance(0.5);
     return {
       shape, count: dice.between(1, 3), nodesPerDomain: dice.between(1, 2), market: dice.chance(0.3) ? 'spot' : 'on_demand',
       mig: isCut ? dice.pick([[], [{ profile: '3g.40gb', start: 0 }], [{ profile: '4g.40gb', start: 0 }, { profile: '1g.10gb', start: 5 }]]) : null,
@@ -91,8 +90,8 @@ function fleetOf(seed: number, dice: Dice): FleetDescriptionInput {
 }
 
 function endpointOf(index: number, dice: Dice): EndpointScript {
-  const common = { endpointId: `ep_${index}`, kvBytesPerToken: dice.pick([0, 131_072]), allowsSpot: OLD > 0 || dice.chance(0.6), wanted: dice.between(0, 4) };
-  switch (dice.between(OLD, 9)) {
+  const common = { endpointId: `ep_${index}`, kvBytesPerToken: dice.pick([0, 131_072]), allowsSpot: dice.chance(0.6), wanted: dice.between(0, 4) };
+  switch (dice.between(0, 9)) {
     case 0: case 1:
       return { ...common, weightBytes: dice.pick([1, 3]) * GIGABYTE, acceleratorType: 'h100', acceleratorCount: 1, nodes: 1, migProfile: dice.pick(['1g.10gb', '2g.20gb', '3g.40gb']) };
     case 2:
@@ -107,7 +106,7 @@ function actionOf(dice: Dice, endpoints: number): Action {
   const forMs = dice.between(500, DOWN_MS_MAX);
   const some = dice.between(0, 1_000);
   const endpoint = dice.between(0, endpoints - 1);
-  switch (dice.between(0, OLD > 0 ? 11 : 15)) {
+  switch (dice.between(0, 15)) {
     case 0: case 1: return { kind: 'want', atMs, endpoint, replicas: dice.between(0, 5) };
     case 2: return { kind: 'retire', atMs, endpoint };
     case 3: return { kind: 'fail-starts', atMs, endpoint, count: dice.between(1, 3) };
