@@ -217,7 +217,8 @@ function gangProblems({ replicaId, members, reservedBytes, mig }: PlacementBody,
   if (members.length !== demand.nodes || members.some((member) => member.acceleratorIds.length !== demand.count)) problems.push(`${replicaId} got ${members.map((member) => member.acceleratorIds.length).join(' + ')} accelerators, ${demand.count} on each of ${demand.nodes} nodes are wanted`);
   if (new Set(ids).size !== ids.length || new Set(members.map((member) => member.nodeId)).size !== members.length) problems.push(`${replicaId} was given one part twice`);
   if (reservedBytes < demand.bytesEach * ids.length) problems.push(`${replicaId} got ${reservedBytes} bytes, ${demand.bytesEach} on each of ${ids.length} accelerators are wanted`);
-  if ((mig?.profile ?? null) !== demand.migProfile) problems.push(`${replicaId} got ${mig?.profile ?? 'no MIG instance'} and wants ${demand.migProfile ?? 'none'}`);
+  // Who names no profile may be given an instance, if it is large enough; the book looks at that.
+  if (demand.migProfile !== null && mig?.profile !== demand.migProfile) problems.push(`${replicaId} got ${mig?.profile ?? 'no MIG instance'} and wants ${demand.migProfile ?? 'none'}`);
   return problems;
 }
 

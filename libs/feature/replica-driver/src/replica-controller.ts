@@ -51,8 +51,7 @@ export class ReplicaController {
     const unready = new Set(driver.nodes().filter((node) => !node.isReady).map((node) => node.report.nodeId));
     await this.protect();
     // What runs on a node that does not answer is not known; the loss of the node decides for its replicas.
-    const isKnown = (replica: ReplicaState): boolean => !replica.members.some((member) => unready.has(member.nodeId));
-    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId) && isKnown(replica));
+    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId) && !unready.has(replica.nodeId));
     for (let first = 0; first < own.length; first += STEPS_AT_ONCE_MAX) {
       const chunk = own.slice(first, first + STEPS_AT_ONCE_MAX);
       await Promise.all(chunk.map((replica) => this.quietly(replica.replicaId, () => this.reconcileOne(replica, seen.get(replica.replicaId)))));

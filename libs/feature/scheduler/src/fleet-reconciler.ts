@@ -78,9 +78,10 @@ export class FleetReconciler {
   private async failReplicasOfLostNodes(): Promise<void> {
     const { nodes, replicas } = this.parts.fleet.state();
     for (const replica of [...replicas.values()]) {
-      const node = nodes.get(replica.nodeId);
-      if (!isLiving(replica.phase) || node?.status === 'up') continue;
-      const reason = `its node is lost: ${node?.statusReason ?? 'unknown node'}`;
+      // A gang ends with any of its members.
+      const lost = replica.members.find(({ nodeId }) => nodes.get(nodeId)?.status !== 'up');
+      if (!isLiving(replica.phase) || lost === undefined) continue;
+      const reason = `its node ${lost.nodeId} is lost: ${nodes.get(lost.nodeId)?.statusReason ?? 'unknown node'}`;
       await this.parts.writer.handle(replicaDecider, replicaRef(replica.replicaId), { kind: 'fail', code: 'node_lost', reason }, undefined, `lost-${replica.replicaId}`);
     }
   }
