@@ -1,6 +1,6 @@
 import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, type CatalogueEvent } from '@penstock/contract-events';
 import { replicaMemoryBytes } from '@penstock/domain-catalog';
-import { fleetProjection, nodeDecider, nodeRef, type NodeCommand } from '@penstock/domain-lifecycle';
+import { fleetProjection, nodeDecider, nodeRef, type FleetState, type NodeCommand } from '@penstock/domain-lifecycle';
 import type { EngineProbe } from '@penstock/domain-serving';
 import { readFleetDescription, SimulatedFleet } from '@penstock/infra-simulated-fleet';
 import { handleCommand, silentLogger, type AggregateRef } from '@penstock/kernel';
@@ -18,6 +18,7 @@ const REST_MS_MAX = 120_000;
 /** It has come to rest when nothing was missing for this long: longer than every loop's interval. */
 const STEADY_MS = 5_000;
 const WARM_UP_TOKENS = 40;
+const SNAPSHOTS_CHECKED = 4;
 const SERVING = { slotsPerReplica: 8, contextTokens: 4_096 } as const;
 /** What chances of the run are drawn from is not what the scenario was drawn from, or shrinking would change both. */
 const RUN_SEED_OFFSET = 0x5eed;
@@ -45,6 +46,8 @@ class FleetRun {
   private readonly network: SignalNetwork;
   private readonly processes: PlatformProcess[] = [];
   private readonly nodeIds: readonly string[];
+  /** By rack, the number of the process that speaks for it. */
+  private readonly driverOf = new Map<string, number>();
 
   constructor(private readonly scenario: Scenario) {
     const description = readFleetDescription(scenario.fleet);
@@ -55,6 +58,7 @@ class FleetRun {
     const world: ProcessWorld = { time: this.time, log: this.log, network: this.network, ids: this.ids, random };
     for (const side of [0, 1]) this.processes.push(new PlatformProcess(world, { kind: 'scheduler', side: scenario.isSplit ? side : undefined }));
     for (const domain of new Set([...this.fleet.machines.values()].map((machine) => machine.spec.domain))) {
+      this.driverOf.set(domain, this.processes.length);
       this.processes.push(new PlatformProcess(world, { kind: 'driver', driver: () => this.fleet.driver((nodeId) => this.fleet.machines.get(nodeId)?.spec.domain === domain), probe: this.probe }));
     }
   }
@@ -97,19 +101,20 @@ class FleetRun {
     return running.join() === living.join() ? undefined : `engines of ${running.join(', ') || 'nobody'} run, and ${living.join(', ') || 'nobody'} should`;
   }
 
-  /** The log gives the same state however it is read: in one go, or from a snapshot that a process left on the way. */
+  /** The log gives the same state however it is read: in one go, from snapshots taken on the way, or from those that processes left. */
   private async checkReplay(): Promise<Violation[]> {
     const events = this.log.memory.all('EV_FLEET');
-    const fold = (state: ReturnType<typeof fleetProjection.initialState>, after: number) => events.filter((event) => event.sequence > after).reduce((current, event) => fleetProjection.apply(current, event), state);
-    const whole = JSON.stringify(fleetProjection.snapshot(fold(fleetProjection.initialState(), 0)));
-    const violations: Violation[] = [];
-    for (const process of this.processes) {
-      const stored = await process.fleetSnapshot();
-      if (stored === undefined) continue;
-      const resumed = JSON.stringify(fleetProjection.snapshot(fold(fleetProjection.restore(stored.state), stored.positions['EV_FLEET'] ?? 0)));
-      if (resumed !== whole) violations.push({ rule: 'same state after replay', detail: `a snapshot at ${stored.positions['EV_FLEET']} leads elsewhere than the log` });
-    }
-    return violations;
+    const fold = (state: FleetState, from: number, to = events.length): FleetState => events.slice(from, to).reduce((current, event) => fleetProjection.apply(current, event), state);
+    const text = (state: FleetState): string => JSON.stringify(fleetProjection.snapshot(state));
+    const whole = text(fold(fleetProjection.initialState(), 0));
+    const snapshots = await Promise.all(this.processes.map((process) => process.fleetSnapshot()));
+    const left = snapshots.flatMap((stored) => (stored === undefined ? [] : [{ at: stored.positions['EV_FLEET'] ?? 0, state: stored.state }]));
+    // Right after a decision the ledger holds more than the replicas tell.
+    const decided = events.filter((event) => event.type === 'placement.decided.v2').map((event) => event.sequence).slice(0, SNAPSHOTS_CHECKED);
+    const taken = decided.map((at) => ({ at, state: JSON.parse(text(fold(fleetProjection.initialState(), 0, at))) as unknown }));
+    return [...left, ...taken]
+      .filter(({ at, state }) => text(fold(fleetProjection.restore(state), at)) !== whole)
+      .map(({ at }) => ({ rule: 'same state after replay', detail: `a snapshot at ${at} leads elsewhere than the log` }));
   }
 
   private async deploy(endpoint: EndpointScript): Promise<void> {
@@ -139,6 +144,7 @@ class FleetRun {
     switch (action.kind) {
       case 'want': return void this.want(this.endpointOf(action.endpoint), action.replicas);
       case 'retire': return void this.append({ context: 'registry', aggregate: 'endpoint', id: this.endpointOf(action.endpoint) }, { type: 'endpoint.retired.v1', data: { endpointId: this.endpointOf(action.endpoint), reason: 'the script retires it' } });
+      case 'hang-starts': return fleet.hangStarts(this.endpointOf(action.endpoint), action.count);
       case 'fail-starts': return fleet.failStarts(this.endpointOf(action.endpoint), action.count);
       case 'crash-engine': {
         const replicas = fleet.replicas(() => true);
@@ -162,11 +168,11 @@ class FleetRun {
       case 'fail-node':
         fleet.failNode(nodeId);
         return back([nodeId], action.forMs);
-      case 'fail-rack': {
-        const domain = fleet.machines.get(nodeId)?.spec.domain;
+      case 'fail-rack': case 'lose-rack': {
+        const domain = fleet.machines.get(nodeId)?.spec.domain ?? '';
         const rack = this.nodeIds.filter((id) => fleet.machines.get(id)?.spec.domain === domain);
         for (const id of rack) fleet.failNode(id);
-        return back(rack, action.forMs);
+        return action.kind === 'lose-rack' ? this.process(this.driverOf.get(domain) ?? 0).end() : back(rack, action.forMs);
       }
       case 'reclaim-node':
         fleet.reclaim(nodeId, action.noticeMs);
@@ -195,7 +201,10 @@ class FleetRun {
     for (const process of this.processes) process.calm();
     this.network.silentNodes.clear();
     for (const nodeId of this.nodeIds) this.fleet.setReachable(nodeId, true);
-    for (const { endpointId } of this.scenario.endpoints) this.fleet.failStarts(endpointId, 0);
+    for (const { endpointId } of this.scenario.endpoints) {
+      this.fleet.failStarts(endpointId, 0);
+      this.fleet.hangStarts(endpointId, 0);
+    }
   }
 
   private endpointOf(index: number): string {

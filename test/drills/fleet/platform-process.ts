@@ -88,9 +88,15 @@ export class PlatformProcess {
     this.link?.die();
     if (this.signals !== undefined) this.world.network.remove(this.signals);
     const life = this.life;
+    if (forMs === Number.POSITIVE_INFINITY) return;
     this.world.time.after(forMs, () => {
       if (life === this.life) this.start();
     });
+  }
+
+  /** Dies for good, with the machine it ran on. */
+  end(): void {
+    this.kill(Number.POSITIVE_INFINITY);
   }
 
   /** Dies in its n-th append from now, which is stored or not, and stays down for a while. */

@@ -19,6 +19,7 @@ export type Action =
   | { readonly kind: 'want'; readonly atMs: number; readonly endpoint: number; readonly replicas: number }
   | { readonly kind: 'retire'; readonly atMs: number; readonly endpoint: number }
   | { readonly kind: 'fail-starts'; readonly atMs: number; readonly endpoint: number; readonly count: number }
+  | { readonly kind: 'hang-starts'; readonly atMs: number; readonly endpoint: number; readonly count: number }
   | { readonly kind: 'crash-engine'; readonly atMs: number; readonly index: number }
   | { readonly kind: 'fail-node'; readonly atMs: number; readonly node: number; readonly forMs: number | null }
   | { readonly kind: 'cut-node'; readonly atMs: number; readonly node: number; readonly forMs: number }
@@ -26,6 +27,8 @@ export type Action =
   | { readonly kind: 'reclaim-node'; readonly atMs: number; readonly node: number; readonly noticeMs: number; readonly forMs: number | null }
   | { readonly kind: 'close-node'; readonly atMs: number; readonly node: number; readonly isDrain: boolean; readonly forMs: number | null }
   | { readonly kind: 'fail-rack'; readonly atMs: number; readonly node: number; readonly forMs: number }
+  /** With the driver that speaks for it, and for good. */
+  | { readonly kind: 'lose-rack'; readonly atMs: number; readonly node: number }
   | { readonly kind: 'crash-process'; readonly atMs: number; readonly process: number; readonly inAppends: number; readonly isStored: boolean; readonly forMs: number }
   | { readonly kind: 'cut-process'; readonly atMs: number; readonly process: number; readonly forMs: number }
   | { readonly kind: 'slow-process'; readonly atMs: number; readonly process: number; readonly forMs: number };
@@ -50,6 +53,7 @@ const SWEPT_APPENDS = 40;
 const DOWN_MS_MAX = 15_000;
 /** Nearly half of all nodes that fail stay away. */
 const GONE_CHANCE = 0.4;
+const LOST_RACK_CHANCE = 0.3;
 
 interface Dice {
   chance(share: number): boolean;
@@ -109,13 +113,13 @@ function actionOf(dice: Dice, endpoints: number): Action {
   switch (dice.between(0, 15)) {
     case 0: case 1: return { kind: 'want', atMs, endpoint, replicas: dice.between(0, 5) };
     case 2: return { kind: 'retire', atMs, endpoint };
-    case 3: return { kind: 'fail-starts', atMs, endpoint, count: dice.between(1, 3) };
+    case 3: return { kind: dice.chance(0.5) ? 'fail-starts' : 'hang-starts', atMs, endpoint, count: dice.between(1, 3) };
     case 4: return { kind: 'crash-engine', atMs, index: some };
     case 5: return { kind: 'fail-node', atMs, node: some, forMs: dice.chance(GONE_CHANCE) ? null : forMs };
     case 6: return { kind: 'cut-node', atMs, node: some, forMs };
     case 7: return { kind: 'mute-node', atMs, node: some, forMs };
     case 8: return { kind: 'reclaim-node', atMs, node: some, noticeMs: dice.between(1_000, 10_000), forMs: dice.chance(GONE_CHANCE) ? null : forMs };
-    case 9: return { kind: 'fail-rack', atMs, node: some, forMs };
+    case 9: return dice.chance(LOST_RACK_CHANCE) ? { kind: 'lose-rack', atMs, node: some } : { kind: 'fail-rack', atMs, node: some, forMs };
     case 10: case 11: return { kind: 'crash-process', atMs, process: some, inAppends: dice.between(1, CRASH_APPENDS_MAX), isStored: dice.chance(0.5), forMs };
     case 12: case 13: return { kind: 'close-node', atMs, node: some, isDrain: dice.chance(0.5), forMs: dice.chance(GONE_CHANCE) ? null : forMs };
     case 14: return { kind: 'cut-process', atMs, process: some, forMs };

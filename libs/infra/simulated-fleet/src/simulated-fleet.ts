@@ -50,6 +50,7 @@ export class SimulatedFleet {
   private readonly running = new Map<string, Running>();
   private readonly listeners = new Set<() => void>();
   private readonly failing = new Map<string, number>();
+  private readonly hanging = new Map<string, number>();
   private budgets = new Map<string, number>();
   private random: bigint;
   private starts = 0;
@@ -69,6 +70,11 @@ export class SimulatedFleet {
   /** The next `count` starts of this endpoint end with an error before they serve. */
   failStarts(endpointId: string, count: number): void {
     this.failing.set(endpointId, count);
+  }
+
+  /** The next `count` starts of this endpoint never end. */
+  hangStarts(endpointId: string, count: number): void {
+    this.hanging.set(endpointId, count);
   }
 
   crashEngine(replicaId: string): void {
@@ -226,9 +232,8 @@ export class SimulatedFleet {
 
   private async serve(running: Running): Promise<void> {
     const { assignment, parts } = running;
-    const failures = this.failing.get(assignment.endpointId) ?? 0;
-    if (failures > 0) {
-      this.failing.set(assignment.endpointId, failures - 1);
+    if (takeOne(this.hanging, assignment.endpointId)) return;
+    if (takeOne(this.failing, assignment.endpointId)) {
       this.end(running, { wasAsked: false, reason: 'the engine exited with code 1' }, true);
       return this.changed();
     }
@@ -310,6 +315,13 @@ export class SimulatedFleet {
     this.random = (this.random * MULTIPLIER + INCREMENT) & 0xffff_ffff_ffff_ffffn;
     return Number(this.random >> 11n) / 2 ** 53;
   }
+}
+
+/** True, and one fewer left, while some are. */
+function takeOne(left: Map<string, number>, key: string): boolean {
+  const count = left.get(key) ?? 0;
+  if (count > 0) left.set(key, count - 1);
+  return count > 0;
 }
 
 class FleetDriver implements ReplicaDriver {
