@@ -113,7 +113,7 @@ class FleetRun {
     const decided = events.filter((event) => event.type === 'placement.decided.v2').map((event) => event.sequence).slice(0, SNAPSHOTS_CHECKED);
     const taken = decided.map((at) => ({ at, state: JSON.parse(text(fold(fleetProjection.initialState(), 0, at))) as unknown }));
     return [...left, ...taken]
-      .filter(({ at, state }) => text(fold(fleetProjection.restore(state), at)) !== whole)
+      .filter(({ at, state }) => text(fleetProjection.restore(state)) !== JSON.stringify(state) || text(fold(fleetProjection.restore(state), at)) !== whole)
       .map(({ at }) => ({ rule: 'same state after replay', detail: `a snapshot at ${at} leads elsewhere than the log` }));
   }
 
