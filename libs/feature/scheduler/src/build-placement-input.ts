@@ -29,7 +29,16 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     }, state);
     if (demand !== undefined) demands.push(demand);
   }
-  return { nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet)), holdings: holdingsOf(fleet), demands, nowMs };
+  return { nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet)), holdings: holdingsOf(fleet), demands, nowMs, typicalStartMs: typicalStartMs(fleet) };
+}
+
+/** A start is expected to take this long as long as none was seen. */
+const START_MS_ASSUMED = 120_000;
+
+/** The median of the starts that are remembered. */
+function typicalStartMs({ replicas }: FleetState): number {
+  const starts = [...replicas.values()].flatMap(({ readyAtMs, placedAtMs }) => (readyAtMs === null ? [] : [readyAtMs - placedAtMs])).sort((one, other) => one - other);
+  return starts[Math.floor(starts.length / 2)] ?? START_MS_ASSUMED;
 }
 
 /** Everything that is held, by replicas that did not end and by placements that did not become replicas yet. */

@@ -6,12 +6,16 @@ import type { LiveProjection } from '@penstock/kernel';
 import type { SchedulerConfig } from './config.js';
 import { FleetReconciler } from './fleet-reconciler.js';
 import { FleetWriter } from './fleet-writer.js';
+import { MigDesk } from './mig-desk.js';
+import { PlanWatch } from './plan-watch.js';
 import { NodeWatch } from './node-watch.js';
 import { PeerWatch } from './peer-watch.js';
 import type { SchedulerPorts } from './ports.js';
 
 export interface RunningScheduling {
   readonly fleet: LiveProjection<FleetState>;
+  readonly writer: FleetWriter;
+  readonly plans: PlanWatch;
   /** Makes no new decision from here on; waits for the one under way. */
   stopDeciding(): Promise<void>;
   close(): Promise<void>;
@@ -26,7 +30,9 @@ export async function runScheduling(config: SchedulerConfig, ports: SchedulerPor
   const nodes = new NodeWatch(ports.clock, ports.signals);
   const peers = new PeerWatch(ports.ids.next('inst'), ports.clock, ports.signals);
   const writer = new FleetWriter(ports.log, fleet, ports.clock, ports.ids);
-  const reconciler = new FleetReconciler({ config, fleet, catalog, scaling, writer, nodes, peers, clock: ports.clock, ids: ports.ids, logger });
+  const plans = new PlanWatch({ config, optimiser: ports.optimiser, clock: ports.clock, logger });
+  const geometries = new MigDesk(writer, logger);
+  const reconciler = new FleetReconciler({ config, fleet, catalog, scaling, writer, nodes, peers, plans, geometries, clock: ports.clock, ids: ports.ids, logger });
   const loop = new ReconcileLoop({ timers: ports.timers, logger, intervalMs: config.RECONCILE_INTERVAL_MS, reconcile: reconciler.reconcile });
   await nodes.start();
   await peers.start();
@@ -34,6 +40,8 @@ export async function runScheduling(config: SchedulerConfig, ports: SchedulerPor
   loop.start();
   return {
     fleet,
+    writer,
+    plans,
     stopDeciding: () => loop.close(),
     close: async () => {
       for (const stop of stops) stop();

@@ -10,6 +10,7 @@ export * from './memory-signals.js';
 export * from './memory-snapshot-store.js';
 export * from './onnx-models.js';
 export * from './sequential-ids.js';
+export * from './simulated-mig-driver.js';
 export * from './simulated-replica-driver.js';
 export * from './test-nats.js';
 export type { EventLogUnderTest } from './suites.js';

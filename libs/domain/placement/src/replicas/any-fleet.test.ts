@@ -17,13 +17,13 @@ const INSTANCES: Readonly<Record<string, { readonly begins: readonly number[]; r
 const COMPUTE_SLICES = 7;
 
 /** Adds up what is held, from nothing but nodes and placements, and finds what is given away twice. */
-function problemsOf(nodes: readonly PlacementNode[], held: readonly Holding[]): readonly string[] {
+function problemsOf(nodes: readonly PlacementNode[], held: readonly Omit<Holding, 'replicaId'>[]): readonly string[] {
   const problems: string[] = [];
   for (const host of nodes) {
     for (const { acceleratorId, usableBytes } of host.accelerators) {
       const on = held.filter((one) => one.members.some((member) => member.nodeId === host.nodeId && member.acceleratorIds.includes(acceleratorId)));
       const shared = on.filter((one) => one.mig === null);
-      const count = (one: Holding): number => one.members.reduce((sum, member) => sum + member.acceleratorIds.length, 0);
+      const count = (one: Omit<Holding, 'replicaId'>): number => one.members.reduce((sum, member) => sum + member.acceleratorIds.length, 0);
       if (shared.reduce((sum, one) => sum + one.reservedBytes / count(one), 0) > usableBytes) problems.push(`memory of ${acceleratorId}`);
       if (shared.reduce((sum, one) => sum + one.computeMilli, 0) > 1_000) problems.push(`compute of ${acceleratorId}`);
       const slices = new Set<number>();
@@ -91,7 +91,7 @@ describe('on any fleet', () => {
     fc.assert(fc.property(anyFleet, anyDemands, (nodes, demands) => {
       const first = planReplicas(input(nodes, demands));
       const again = demands.map((wish) => ({ ...wish, pending: first.placements.flatMap((placement, index) => (placement.endpointId === wish.endpointId ? [{ replicaId: `r${index}`, nodeIds: placement.members.map((member) => member.nodeId), replaces: null }] : [])) }));
-      const second = planReplicas(input(nodes, again, first.placements));
+      const second = planReplicas(input(nodes, again, first.placements.map((placement, index) => ({ ...placement, replicaId: `r${index}` }))));
       expect(second.placements).toEqual([]);
       expect(second.refusals.map(({ endpointId }) => endpointId)).toEqual(first.refusals.map(({ endpointId }) => endpointId));
     }));

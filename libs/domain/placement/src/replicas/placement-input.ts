@@ -46,6 +46,7 @@ export interface HeldMember {
 
 /** What somebody holds: a replica that did not end, or one that was decided and is not placed yet. */
 export interface Holding {
+  readonly replicaId: string;
   readonly members: readonly HeldMember[];
   /** Spread evenly over all accelerators of all members. */
   readonly reservedBytes: number;
@@ -117,6 +118,8 @@ export interface PlacementInput {
   readonly holdings: readonly Holding[];
   readonly demands: readonly PlacementDemand[];
   readonly nowMs: number;
+  /** How long a replica takes from its placement to being ready, in milliseconds: what a move costs follows from it. */
+  readonly typicalStartMs: number;
 }
 
 /** Rules of an endpoint that sets none: one node, any market but spot, no share set aside. */

@@ -1,11 +1,13 @@
 import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
-import type { FleetSeat } from '../fleet/fleet-types.js';
+import type { FleetPart, FleetSeat } from '../fleet/fleet-types.js';
 import { assessNode, compareEligible, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
 import { chooseDrains, countOf, unitsOf } from './choose-drains.js';
 import { compareText } from './compare-text.js';
 import { formatBytes } from './format-bytes.js';
 import { FragmentationMeter } from './fragmentation-meter.js';
+import { planCost, type PlanCost } from './plan-cost.js';
+import { isMoving, planInstanceRoom, type PlannedMove } from './plan-moves.js';
 import type { PlacedReplica, PlacementDemand, PlacementInput, PlacementNode } from './placement-input.js';
 import type { PlacementPlan, PlannedDrain, PlannedPlacement } from './placement-plan.js';
 import { CANDIDATES_TOLD_MAX, REASON_LENGTH_MAX, refuseForBackoff, refuseForHoles, refuseForSpace } from './refuse.js';
@@ -47,6 +49,7 @@ export class ReplicaPlanner {
     }
     const drains = demands.flatMap((demand) => chooseDrains(demand, (nodeId) => leaving.has(nodeId)));
     const overdue = this.leave(leaving, new Set(drains.map((drain) => drain.replicaId)));
+    this.makeInstanceRoom();
     const waiting = demands.filter((demand) => isMissing(demand) && isWaiting(demand, nowMs));
     for (const demand of waiting) if (demand.backoff !== null && demand.backoff.failuresInRow >= START_FAILURES_TOLD_MIN) this.refusals.set(demand.endpointId, refuseForBackoff(demand, countOf(demand), demand.backoff));
     return {
@@ -55,6 +58,34 @@ export class ReplicaPlanner {
       refusals: [...this.refusals.values()],
       retryAtMs: waiting.length === 0 ? null : Math.min(...waiting.map((demand) => demand.backoff?.retryAtMs ?? nowMs)),
     };
+  }
+
+  /** Takes the seat of a successor, where it is free. */
+  move({ demand, replica, way, seat, why }: PlannedMove): PlannedPlacement | undefined {
+    const [gpu] = seat.gpus;
+    const node = gpu === undefined ? undefined : this.fleet.ownerOf(gpu);
+    if (gpu === undefined || node === undefined || !isFree(this.fleet, way.part, seat)) return undefined;
+    const to = `${way.part.migProfile === null ? '' : `${way.part.migProfile} at slice ${seat.start ?? 0} of `}${this.fleet.acceleratorOf(gpu).acceleratorId} of ${node.hostname}`;
+    return this.seat(demand, way, seat, replica.replicaId, { summary: `${replica.replicaId} moves to ${to} and ${why}`, candidates: [{ nodeId: node.nodeId, score: null, excluded: null }] });
+  }
+
+  /** What the fleet with this plan costs, and the bound; null where nothing has a price. */
+  cost(): PlanCost | null {
+    return planCost(this.fleet, this.input.demands.map((demand) => ({ demand, replicas: this.placedOf(demand) })));
+  }
+
+  /** For the first demand that lacks slices: moves that make room for its instance, if they are worth it and nothing moves yet. */
+  private makeInstanceRoom(): void {
+    if (isMoving(this.input) || this.placements.some((placement) => placement.replaces !== null)) return;
+    for (const demand of this.input.demands) {
+      const refusal = this.refusals.get(demand.endpointId);
+      const way = refusal?.code === 'no_room' ? waysOf(demand, this.fleet.state.pools).find(({ part }) => part.migProfile !== null) : undefined;
+      if (refusal === undefined || way === undefined) continue;
+      const { moves, refusal: why } = planInstanceRoom(this.input, this.fleet, way);
+      if (why !== null) this.refusals.set(demand.endpointId, { ...refusal, hint: why.slice(0, REASON_LENGTH_MAX) });
+      for (const move of moves) this.move(move);
+      if (moves.length > 0) return;
+    }
   }
 
   /** Finds a place for one replica of the demand, takes it, and says why; `replacing` is the replica in whose place it comes. */
@@ -170,6 +201,14 @@ function isMissing(demand: PlacementDemand): boolean {
 
 function isWaiting(demand: PlacementDemand, nowMs: number): boolean {
   return demand.backoff !== null && demand.backoff.retryAtMs > nowMs;
+}
+
+/** Whether a part of one accelerator can be seated there now. */
+function isFree({ state }: RunningFleet, part: FleetPart, { gpus: [gpu], nodes: [node], start }: FleetSeat): boolean {
+  if (gpu === undefined || node === undefined || !state.hostFits(node, part)) return false;
+  if (part.migProfile === null) return (state.computeFree[gpu] as number) >= part.computeMilli && (state.vramFree[gpu] as number) >= part.vramMib;
+  const book = state.pools[state.poolOfGpu(gpu)]?.book;
+  return book !== null && book !== undefined && state.computeFree[gpu] === WHOLE_ACCELERATOR_MILLI && book.canPlace(state.layout[gpu] as number, part.migProfile, start ?? 0);
 }
 
 /** The best node, or for a gang the best ones of one pool, all or none. */

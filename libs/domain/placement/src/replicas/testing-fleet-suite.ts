@@ -30,11 +30,11 @@ export function demand(endpointId: string, overrides: Partial<Omit<PlacementDema
 }
 
 export function input(nodes: readonly PlacementNode[], demands: readonly PlacementDemand[], holdings: readonly Holding[] = []): PlacementInput {
-  return { nodes, demands, holdings, nowMs: 1_000_000 };
+  return { nodes, demands, holdings, nowMs: 1_000_000, typicalStartMs: 60_000 };
 }
 
 export function holding(nodeId: string, acceleratorIds: readonly string[], reservedBytes: number, change: Partial<Holding> = {}): Holding {
-  return { members: [{ nodeId, acceleratorIds }], reservedBytes, computeMilli: 0, cpuMilli: 0, hostMemoryBytes: 0, mig: null, ...change };
+  return { replicaId: 'held', members: [{ nodeId, acceleratorIds }], reservedBytes, computeMilli: 0, cpuMilli: 0, hostMemoryBytes: 0, mig: null, ...change };
 }
 
 export function replica(replicaId: string, overrides: Partial<PlacedReplica> = {}): PlacedReplica {
