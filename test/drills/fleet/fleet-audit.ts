@@ -189,7 +189,7 @@ export class FleetAudit {
     for (const node of this.nodes.values()) {
       if (!node.isUp || node.closedAtMs !== undefined || node.taints.length > 0 || (node.market === 'spot' && !allowsSpot) || !this.book.hostHasRoom(node)) continue;
       if (!node.engines.some((engine) => engine.kind === ENDPOINT_ENGINE)) continue;
-      const fitting = node.accelerators.filter((one) => (type === null || one.type === type) && (this.instances.get(one.acceleratorId) ?? []).length === 0 && this.book.hasRoom(node.nodeId, one, bytesEach));
+      const fitting = node.accelerators.filter((one) => (type === null || one.type === type) && one.mig?.isEnabled !== true && this.book.hasRoom(node.nodeId, one, bytesEach));
       if (count === 1 && fitting.length > 0) return node.nodeId;
       const islands = Map.groupBy(fitting.filter((one) => one.islandId !== null && this.book.isEmpty(node.nodeId, one.acceleratorId)), (one) => one.islandId);
       if ([...islands.values()].some((island) => island.length >= count)) return node.nodeId;

@@ -26,6 +26,8 @@ const RUN_SEED_OFFSET = 0x5eed;
 export interface RunOutcome {
   readonly violations: readonly Violation[];
   readonly events: number;
+  /** How often each type of event stands in the log. */
+  readonly countOf: ReadonlyMap<string, number>;
   /** Where processes died, such as `scheduler 3 before`: before the third append of its life was stored. */
   readonly crashes: readonly string[];
   readonly virtualMs: number;
@@ -75,7 +77,7 @@ class FleetRun {
     if (!rested) violations.push({ rule: 'comes to rest', detail: this.restless() ?? 'it never stayed at rest' });
     violations.push(...(await this.checkReplay()));
     for (const bug of this.processes.flatMap((process) => process.bugs)) violations.push({ rule: 'no fault of its own', detail: bug.stack ?? bug.message });
-    return { violations, events: this.audit.events, crashes: this.processes.flatMap((process) => process.crashes), virtualMs: this.time.now() - startMs };
+    return { violations, events: this.audit.events, countOf: this.audit.countOf, crashes: this.processes.flatMap((process) => process.crashes), virtualMs: this.time.now() - startMs };
   }
 
   private async comeToRest(): Promise<boolean> {

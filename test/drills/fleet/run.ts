@@ -21,6 +21,7 @@ export const run: Run = async ({ seed, args, say }) => {
   const startedMs = performance.now();
   const failing: { seed: number; violations: readonly unknown[] }[] = [];
   const crashPoints = new Set<string>();
+  const happened = new Map<string, number>();
   const totals = { violations: 0, events: 0, crashes: 0, virtualMs: 0 };
   for (let index = 0; index < runs; index += 1) {
     const scenario = scenarioOf(seed + index);
@@ -29,6 +30,7 @@ export const run: Run = async ({ seed, args, say }) => {
     totals.events += outcome.events;
     totals.crashes += outcome.crashes.length;
     for (const point of outcome.crashes) crashPoints.add(point);
+    for (const [type, count] of outcome.countOf) happened.set(type, (happened.get(type) ?? 0) + count);
     totals.virtualMs += outcome.virtualMs;
     const [first] = outcome.violations;
     if (first !== undefined && failing.length < FAILURES_TOLD_MAX) {
@@ -42,6 +44,6 @@ export const run: Run = async ({ seed, args, say }) => {
   return {
     figures: { runs, violations: totals.violations },
     pass: totals.violations === 0,
-    detail: { events: totals.events, crashes: totals.crashes, crashPoints: crashPoints.size, virtualHours: totals.virtualMs / 3_600_000, msPerRun: (seconds * 1_000) / runs, failing },
+    detail: { events: totals.events, crashes: totals.crashes, crashPoints: crashPoints.size, virtualHours: totals.virtualMs / 3_600_000, msPerRun: (seconds * 1_000) / runs, happened: Object.fromEntries([...happened].sort()), failing },
   };
 };

@@ -1,5 +1,5 @@
 import type { ArtifactSource, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
-import type { MigDriver } from './mig-driver.js';
+import type { GeometryDriver } from './geometry-driver.js';
 import type { ReplicaFailureCode, ReplicaMember } from './replica-facts.js';
 
 /** Who makes placements happen: an agent on each node, a Kubernetes cluster, or a fleet that is only imagined. */
@@ -73,7 +73,7 @@ export type RetireOutcome = 'ending' | 'held';
 export interface ReplicaDriver {
   readonly kind: ReplicaDriverKind;
   /** Left out where somebody else lays out the GPUs. */
-  readonly mig?: MigDriver | undefined;
+  readonly mig?: GeometryDriver | undefined;
   /** True for nodes that this driver stands for, whether they still exist or not. */
   owns(nodeId: string): boolean;
   /** False until nodes and replicas have been read once: until then nothing counts as missing. */

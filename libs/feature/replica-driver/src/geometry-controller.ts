@@ -1,4 +1,4 @@
-import { isLiving, migGeometryDecider, migGeometryRef, MigStepRefused, stepsLeft, type FleetState, type MigCommand, type MigDriver, type MigGeometryState } from '@penstock/domain-lifecycle';
+import { isLiving, migGeometryDecider, migGeometryRef, GeometryStepRefused, stepsLeft, type FleetState, type MigCommand, type GeometryDriver, type MigGeometryState } from '@penstock/domain-lifecycle';
 import type { LiveProjection, Logger } from '@penstock/kernel';
 import type { ReplicaDriverPorts } from './driver-ports.js';
 import type { FleetFacts } from './fleet-facts.js';
@@ -42,20 +42,20 @@ export class GeometryController {
     }
   }
 
-  private async advance(geometry: MigGeometryState, change: Change, mig: MigDriver): Promise<void> {
+  private async advance(geometry: MigGeometryState, change: Change, mig: GeometryDriver): Promise<void> {
     const { nodeId, acceleratorId } = geometry;
     const { changeId } = change;
     const [step] = stepsLeft(change, geometry.instances);
     const replica = this.parts.fleet.state().replicas.get(change.forReplicaId);
     if (step === undefined) return this.say({ kind: 'end-change', nodeId, acceleratorId, changeId, outcome: 'done', reason: `${change.steps.length} steps taken` });
-    if (replica !== undefined && !isLiving(replica.phase)) return this.say({ kind: 'end-change', nodeId, acceleratorId, changeId, outcome: 'abandoned', reason: `${change.forReplicaId} ended before its instance was there` });
+    if (replica === undefined || !isLiving(replica.phase)) return this.say({ kind: 'end-change', nodeId, acceleratorId, changeId, outcome: 'abandoned', reason: `${change.forReplicaId} does not need it any more` });
     const { kind, profile, start } = step;
     if (kind === 'destroy' && this.isHeld(acceleratorId, profile, start)) return;
     try {
       const { uuid } = await mig.take({ ...step, nodeId, acceleratorId });
       await this.say(kind === 'create' ? { kind: 'note-created', nodeId, acceleratorId, changeId, instance: { profile, start, uuid } } : { kind: 'note-destroyed', nodeId, acceleratorId, changeId, profile, start });
     } catch (error) {
-      if (!(error instanceof MigStepRefused)) throw error;
+      if (!(error instanceof GeometryStepRefused)) throw error;
       await this.say({ kind: 'end-change', nodeId, acceleratorId, changeId, outcome: 'failed', reason: error.message });
     }
   }

@@ -1,4 +1,4 @@
-import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type MigDriver, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
+import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type GeometryDriver, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Clock, Logger, Timers } from '@penstock/kernel';
 import { loadMsOf, pullBytesOf, STOP_MS, timingModelOf, weightBytesOf } from './cold-start.js';
 import type { EngineHost, HostedEngine } from './engine-host.js';
@@ -114,7 +114,7 @@ export class SimulatedFleet {
   }
 
   /** Lays out GPUs as `nvidia-smi mig` does: it takes a while, and refuses what the GPU's driver refuses. */
-  readonly mig: MigDriver = {
+  readonly mig: GeometryDriver = {
     take: async ({ kind, nodeId, acceleratorId, profile, start }) => {
       const machine = this.machine(nodeId);
       await new Promise<void>((resolve) => this.after(MIG_CHANGE_MS, resolve));
@@ -212,7 +212,7 @@ export class SimulatedFleet {
     const { assignment, parts } = running;
     const { mig } = assignment;
     running.waitsForInstance = mig !== null && parts.some(({ machine, seats }) => seats.some(({ acceleratorId }) => !machine.hasInstance(acceleratorId, mig)));
-    if (running.waitsForInstance) return;
+    if (running.waitsForInstance) return this.observe(running, { blocked: { code: 'start_timeout', reason: `its MIG instance ${mig?.profile} is not there` } });
     const taken: Part[] = [];
     for (const part of parts) {
       const refusal = part.machine.allocate(part.seats);
@@ -225,7 +225,7 @@ export class SimulatedFleet {
       return this.changed();
     }
     running.holdsMemory = true;
-    this.observe(running, { phase: 'loading' });
+    this.observe(running, { phase: 'loading', blocked: null });
     const storageBps = Math.min(...parts.map(({ machine }) => machine.spec.storageBps));
     running.cancel = this.after(loadMsOf(weightBytesOf(assignment), storageBps, this.chance()), () => void this.serve(running));
   }
@@ -326,7 +326,7 @@ function takeOne(left: Map<string, number>, key: string): boolean {
 
 class FleetDriver implements ReplicaDriver {
   readonly kind = 'simulated';
-  readonly mig: MigDriver;
+  readonly mig: GeometryDriver;
   private readonly stops = new Set<() => void>();
 
   constructor(private readonly fleet: SimulatedFleet, readonly owns: (nodeId: string) => boolean) {

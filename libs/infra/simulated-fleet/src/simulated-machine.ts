@@ -1,5 +1,5 @@
 import type { NodeJoinedV2 } from '@penstock/contract-events';
-import { MigStepRefused } from '@penstock/domain-lifecycle';
+import { GeometryStepRefused } from '@penstock/domain-lifecycle';
 import { canAdd, layoutProblems, profileOf, type MigInstance, type MigLayout } from '@penstock/domain-placement';
 import { ArtifactStore } from './artifact-store.js';
 import { reportOf, uuidOf, type Accelerator, type MachineSpec } from './fleet-description.js';
@@ -71,24 +71,24 @@ export class SimulatedMachine {
     this.reported = undefined;
   }
 
-  /** Makes an instance, if it is not there. Throws {@link MigStepRefused} as the GPU's driver refuses. */
+  /** Makes an instance, if it is not there. Throws {@link GeometryStepRefused} as the GPU's driver refuses. */
   createInstance(acceleratorId: string, instance: MigInstance): string {
     const { geometry } = this.spec;
     const index = this.indexOf(acceleratorId);
     const layout = this.layouts[index] ?? [];
     if (layout.some((one) => isSame(one, instance))) return uuidOf(acceleratorId, instance);
-    if (geometry === undefined) throw new MigStepRefused(`${acceleratorId} cannot be partitioned`);
-    if (this.layouts[index] === null && (this.held.get(acceleratorId) ?? 0) > 0) throw new MigStepRefused(`${acceleratorId} is in use as a whole: MIG mode changes only while it is idle`);
-    if (!canAdd(geometry, layout, instance)) throw new MigStepRefused(`${instance.profile} at ${instance.start} cannot be made on ${acceleratorId}: ${layoutProblems(geometry, [...layout, instance])[0] ?? 'no room'}`);
+    if (geometry === undefined) throw new GeometryStepRefused(`${acceleratorId} cannot be partitioned`);
+    if (this.layouts[index] === null && (this.held.get(acceleratorId) ?? 0) > 0) throw new GeometryStepRefused(`${acceleratorId} is in use as a whole: MIG mode changes only while it is idle`);
+    if (!canAdd(geometry, layout, instance)) throw new GeometryStepRefused(`${instance.profile} at ${instance.start} cannot be made on ${acceleratorId}: ${layoutProblems(geometry, [...layout, instance])[0] ?? 'no room'}`);
     this.setLayout(index, [...layout, instance]);
     return uuidOf(acceleratorId, instance);
   }
 
-  /** Takes an instance away, if it is there. Throws {@link MigStepRefused} while an engine uses it. */
+  /** Takes an instance away, if it is there. Throws {@link GeometryStepRefused} while an engine uses it. */
   destroyInstance(acceleratorId: string, instance: MigInstance): void {
     const index = this.indexOf(acceleratorId);
     const layout = this.layouts[index] ?? [];
-    if ((this.held.get(keyOf({ acceleratorId, instance })) ?? 0) > 0) throw new MigStepRefused(`${instance.profile} at ${instance.start} of ${acceleratorId} is in use by an engine`);
+    if ((this.held.get(keyOf({ acceleratorId, instance })) ?? 0) > 0) throw new GeometryStepRefused(`${instance.profile} at ${instance.start} of ${acceleratorId} is in use by an engine`);
     if (layout.some((one) => isSame(one, instance))) this.setLayout(index, layout.filter((one) => !isSame(one, instance)));
   }
 
@@ -106,7 +106,7 @@ export class SimulatedMachine {
 
   private indexOf(acceleratorId: string): number {
     const index = this.report.accelerators.findIndex((accelerator) => accelerator.acceleratorId === acceleratorId);
-    if (index < 0) throw new MigStepRefused(`${this.spec.nodeId} has no accelerator ${acceleratorId}`);
+    if (index < 0) throw new GeometryStepRefused(`${this.spec.nodeId} has no accelerator ${acceleratorId}`);
     return index;
   }
 

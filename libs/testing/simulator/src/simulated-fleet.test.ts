@@ -1,5 +1,5 @@
 import type { ReplicaAssignment } from '@penstock/domain-lifecycle';
-import { MigStepRefused } from '@penstock/domain-lifecycle';
+import { GeometryStepRefused } from '@penstock/domain-lifecycle';
 import { FleetDescriptionError, readFleetDescription, SimulatedFleet, type FleetDescriptionInput } from '@penstock/infra-simulated-fleet';
 import { silentLogger } from '@penstock/kernel';
 import { replicaDriverSuite } from '@penstock/testing-kit/suites';
@@ -147,7 +147,7 @@ describe('MIG on a simulated GPU', () => {
     expect(driver.replicas()[0]?.phase).toBe('serving');
     const refused = Promise.allSettled([driver.mig?.take({ ...on, kind: 'create', profile: '2g.20gb', start: 4 }), driver.mig?.take({ ...on, kind: 'destroy', ...mig })]);
     await time.run(HOUR_MS);
-    for (const result of await refused) expect(result).toMatchObject({ status: 'rejected', reason: expect.any(MigStepRefused) as unknown });
+    for (const result of await refused) expect(result).toMatchObject({ status: 'rejected', reason: expect.any(GeometryStepRefused) as unknown });
     const destroyed = driver.mig?.take({ ...on, kind: 'destroy', profile: '4g.40gb', start: 0 });
     await time.run(HOUR_MS);
     expect(await destroyed).toEqual({ uuid: null });
