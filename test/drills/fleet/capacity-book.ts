@@ -1,5 +1,5 @@
 import type { AcceleratorBody, InstanceBody, NodeBody, PlacementBody } from './audited-bodies.js';
-import { instanceBytes, migProblem } from './mig-rules.js';
+import { instanceBytes, migProblem, startsOf } from './mig-rules.js';
 
 interface Hold {
   readonly replicaId: string;
@@ -52,6 +52,14 @@ export class CapacityBook {
   hasRoom(nodeId: string, { acceleratorId, usableBytes }: AcceleratorBody, bytes: number): boolean {
     const holds = this.of(nodeId, acceleratorId);
     return holds.every((hold) => hold.mig === null && hold.milli === 0) && usableBytes - holds.reduce((sum, hold) => sum + hold.bytes, 0) >= bytes;
+  }
+
+  /** Whether an instance of the profile fits beside those that are held, wherever it begins. */
+  hasSlices(nodeId: string, { acceleratorId, type }: AcceleratorBody, profile: string, bytes: number): boolean {
+    const holds = this.of(nodeId, acceleratorId);
+    const held = holds.flatMap((hold) => hold.mig ?? []);
+    if (held.length < holds.length || instanceBytes(type, profile) < bytes) return false;
+    return startsOf(type, profile).some((start) => migProblem(type, [...held, { profile, start }]) === undefined);
   }
 
   /** Whether nobody holds anything of it. */

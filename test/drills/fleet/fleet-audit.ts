@@ -184,11 +184,15 @@ export class FleetAudit {
 
   /** A node on which one more replica would fit now, by the simplest rules. Where they do not decide, none is claimed. */
   private seatFor(endpoint: AuditedEndpoint | undefined): string | undefined {
-    if (endpoint === undefined || endpoint.nodes > 1 || endpoint.migProfile !== null) return undefined;
-    const { type, count, bytesEach, allowsSpot } = endpoint;
+    if (endpoint === undefined || endpoint.nodes > 1) return undefined;
+    const { type, count, bytesEach, allowsSpot, migProfile } = endpoint;
     for (const node of this.nodes.values()) {
       if (!node.isUp || node.closedAtMs !== undefined || node.taints.length > 0 || (node.market === 'spot' && !allowsSpot) || !this.book.hostHasRoom(node)) continue;
       if (!node.engines.some((engine) => engine.kind === ENDPOINT_ENGINE)) continue;
+      if (migProfile !== null) {
+        if (node.accelerators.some((one) => one.type === type && one.mig?.isEnabled === true && this.book.hasSlices(node.nodeId, one, migProfile, bytesEach))) return node.nodeId;
+        continue;
+      }
       const fitting = node.accelerators.filter((one) => (type === null || one.type === type) && one.mig?.isEnabled !== true && this.book.hasRoom(node.nodeId, one, bytesEach));
       if (count === 1 && fitting.length > 0) return node.nodeId;
       const islands = Map.groupBy(fitting.filter((one) => one.islandId !== null && this.book.isEmpty(node.nodeId, one.acceleratorId)), (one) => one.islandId);

@@ -54,6 +54,11 @@ export function instanceBytes(type: string, profile: string): number {
   return (profilesOf(type)?.[profile]?.usableMib ?? 0) * MEBIBYTE;
 }
 
+/** Memory slices at which an instance of the profile may begin. */
+export function startsOf(type: string, profile: string): readonly number[] {
+  return profilesOf(type)?.[profile]?.starts ?? [];
+}
+
 function profilesOf(type: string): typeof H100 | undefined {
   return type === 'h100' ? H100 : type === 'a100' ? A100 : undefined;
 }

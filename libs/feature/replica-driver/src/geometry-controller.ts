@@ -51,6 +51,9 @@ export class GeometryController {
     if (replica === undefined || !isLiving(replica.phase)) return this.say({ kind: 'end-change', nodeId, acceleratorId, changeId, outcome: 'abandoned', reason: `${change.forReplicaId} does not need it any more` });
     const { kind, profile, start } = step;
     if (kind === 'destroy' && this.isHeld(acceleratorId, profile, start)) return;
+    // What only the node's report names is not in the history of the GPU yet, and nothing can be said to be gone that never was.
+    const known = geometry.instances.find((instance) => instance.profile === profile && instance.start === start);
+    if (known !== undefined) await this.say({ kind: 'note-created', nodeId, acceleratorId, changeId: null, instance: known });
     try {
       const { uuid } = await mig.take({ ...step, nodeId, acceleratorId });
       await this.say(kind === 'create' ? { kind: 'note-created', nodeId, acceleratorId, changeId, instance: { profile, start, uuid } } : { kind: 'note-destroyed', nodeId, acceleratorId, changeId, profile, start });

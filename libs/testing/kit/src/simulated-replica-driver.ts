@@ -1,4 +1,4 @@
-import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
+import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type GeometryDriver, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Timers } from '@penstock/kernel';
 
 /** How long each step of an imagined replica takes, in milliseconds of the given timers. */
@@ -13,6 +13,8 @@ const TIMES: SimulatedTimes = { pullMs: 200, loadMs: 200, stopMs: 100 };
 /** A fleet that is only imagined, in whatever time its timers keep: replicas pull, load, serve and end. */
 export class SimulatedReplicaDriver implements ReplicaDriver {
   readonly kind = 'simulated';
+  /** Set where the driver lays out GPUs. */
+  mig: GeometryDriver | undefined;
   budgets: readonly DisruptionBudget[] = [];
   /** What `start` throws, for the next starts. */
   refuses: Error | undefined;
