@@ -8,6 +8,7 @@ import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js
 import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
+import { NodesCordon, NodesDrain, NodesList, NodesReclaim, NodesUncordon } from './commands/nodes.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { Up } from './commands/up.js';
@@ -32,6 +33,11 @@ export const commandTable = {
   'limits:show': LimitsShow,
   models: Models,
   'nats-users': NatsUsers,
+  'nodes:cordon': NodesCordon,
+  'nodes:drain': NodesDrain,
+  'nodes:ls': NodesList,
+  'nodes:reclaim': NodesReclaim,
+  'nodes:uncordon': NodesUncordon,
   ps: Ps,
   'replay:verify': ReplayVerify,
   up: Up,

@@ -1,4 +1,4 @@
-import type { EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
+import type { EngineKind, NodeJoinedV2, ReplicaProfileMeasuredV1 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
 import type { EngineStartSpec, PullRequest } from '@penstock/domain-serving';
@@ -11,6 +11,8 @@ export interface StartPlan {
   readonly fromPhase: StartingPhase;
   readonly pull: Pick<PullRequest, 'files' | 'sources'>;
   readonly engine: EngineKind;
+  /** What a measurement of this start is about. */
+  readonly measures: Pick<ReplicaProfileMeasuredV1, 'modelVersionId' | 'precision' | 'device' | 'weightBytes'>;
   readonly spec: Omit<EngineStartSpec, 'modelPath' | 'signal' | 'onSpawned'>;
 }
 
@@ -40,6 +42,15 @@ export function planStart(replica: ReplicaState, fromPhase: StartingPhase, catal
     endpointId: replica.endpointId,
     fromPhase,
     engine: endpoint.engine,
+    measures: {
+      modelVersionId: replica.modelVersionId,
+      precision: registered.precision,
+      device: {
+        acceleratorType: hardware.node.accelerators.find((accelerator) => accelerator.acceleratorId === replica.acceleratorIds[0])?.type ?? 'cpu',
+        slice: replica.mig?.profile ?? null, tensorParallel: Math.max(1, replica.acceleratorIds.length), nodes: replica.members.length,
+      },
+      weightBytes: registered.artifacts.length === 0 ? null : registered.artifacts.reduce((sum, artifact) => sum + artifact.bytes, 0),
+    },
     pull: { files: registered.artifacts, sources: [registered.source, version.source, ...version.fallbackSources] },
     spec: {
       replicaId: replica.replicaId,

@@ -1,6 +1,7 @@
 // The port suites need Jest's globals and so have their own entry, `@penstock/testing-kit/suites`.
 export * from './decider-specification.js';
 export * from './eventually.js';
+export * from './exhaustive-optimiser.js';
 export * from './fixed-clock.js';
 export * from './local-command-client.js';
 export * from './local-command-transport.js';
