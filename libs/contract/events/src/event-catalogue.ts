@@ -34,6 +34,9 @@ import { replicaFailedV1 } from './replica-failed.v1.js';
 import { replicaPlacedV1 } from './replica-placed.v1.js';
 import { replicaReadyV1 } from './replica-ready.v1.js';
 import { replicaStoppedV1 } from './replica-stopped.v1.js';
+import { reservationMadeV1 } from './reservation-made.v1.js';
+import { reservationRefusedV1 } from './reservation-refused.v1.js';
+import { reservationReleasedV1 } from './reservation-released.v1.js';
 import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
 import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
 import { usageRecordedV1 } from './usage-recorded.v1.js';
@@ -67,6 +70,9 @@ export const eventCatalogue = [
   replicaFailedV1,
   placementDecidedV1,
   placementRefusedV1,
+  reservationMadeV1,
+  reservationRefusedV1,
+  reservationReleasedV1,
   wantedReplicasChangedV1,
   replicaCircuitOpenedV1,
   replicaCircuitClosedV1,

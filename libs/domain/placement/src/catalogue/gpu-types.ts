@@ -143,3 +143,13 @@ export const GPU_TYPES: readonly GpuType[] = [
 export function gpuTypeOf(type: string): GpuType | undefined {
   return GPU_TYPES.find((one) => one.type === type);
 }
+
+/**
+ * The type that a short name stands for: the first of the catalogue whose name begins with it, so that `h100` is the SXM board.
+ * Undefined for a name of nothing, such as `cpu`.
+ */
+export function gpuTypeNamed(name: string): GpuType | undefined {
+  const wanted = name.trim().toLowerCase();
+  if (wanted.length < 2) return undefined;
+  return GPU_TYPES.find((one) => one.type.toLowerCase() === wanted) ?? GPU_TYPES.find((one) => one.type.toLowerCase().startsWith(wanted) && !/[a-z0-9]/.test(one.type[wanted.length]?.toLowerCase() ?? '-'));
+}

@@ -2,7 +2,7 @@ import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
 import { chooseUses, findPrices, priceOf, usesOf, type FleetPrices, type OptionUse } from './fleet-prices.js';
 import { FleetState } from './fleet-state.js';
 import { domainLimit, type FleetAssignment, type FleetDemand, type FleetNode, type FleetPart, type FleetRefusal, type SeatedPart } from './fleet-types.js';
-import { findSeat, NO_GPU } from './find-seat.js';
+import { findSeat, isFree, NO_GPU } from './find-seat.js';
 
 export interface FleetPlanResult {
   readonly refusals: readonly FleetRefusal[];
@@ -123,6 +123,15 @@ export class FleetPlanner {
     return best.assignment;
   }
 
+  /** Takes a seat that somebody has already; false when it is taken, is not there, or the node cannot hold it beside what it holds. */
+  adopt(demand: FleetDemand, { part, seat }: SeatedPart): boolean {
+    const [option] = demand.options;
+    if (option === undefined || !isFree(this.state, part, seat)) return false;
+    this.state.take(part, seat);
+    this.settle({ demand, option, seats: [{ part, seat }] });
+    return true;
+  }
+
   /** Frees all that the endpoint holds. */
   depart(endpointId: string): void {
     const assignment = this.assignments.get(endpointId);
@@ -239,7 +248,7 @@ export class FleetPlanner {
   private allowed(demand: FleetDemand, replicas: number, placed: readonly SeatedPart[]): (node: number) => boolean {
     const inDomain = new Map<string, number>();
     for (const { seat } of placed) for (const domain of new Set(seat.nodes.map((node) => this.domainOf(node)))) inDomain.set(domain, (inDomain.get(domain) ?? 0) + 1);
-    const limit = this.domains > 1 ? domainLimit(replicas) : Number.POSITIVE_INFINITY;
+    const limit = this.domains > 1 ? (demand.perDomainMax ?? domainLimit(replicas)) : Number.POSITIVE_INFINITY;
     return (index) => {
       const node = this.state.nodes[index];
       if (node === undefined || (demand.pinnedNodeIds !== null && !demand.pinnedNodeIds.includes(node.nodeId))) return false;

@@ -40,6 +40,11 @@ export class LayoutBook {
     return this.numberOf([...this.layoutOf(layout), instance]);
   }
 
+  /** Whether an instance fits at this very place. */
+  canPlace(layout: number, profile: string, start: number): boolean {
+    return canAdd(this.geometry, this.layoutOf(layout), { profile, start });
+  }
+
   remove(layout: number, profile: string, start: number): number {
     return this.numberOf(this.layoutOf(layout).filter((instance) => instance.profile !== profile || instance.start !== start));
   }
