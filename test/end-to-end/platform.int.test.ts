@@ -69,7 +69,7 @@ describe('the whole platform with a real model in a real engine', () => {
     const event = events.find((candidate) => candidate.data.requestId === requestId);
     expect(event).toMatchObject({ type: 'usage.recorded.v1', correlation_id: requestId });
     const { data: replicaEvents } = (await admin('GET', `/admin/v1/events?context=fleet&aggregate=replica&id=${event?.data.replicaId}`)) as { data: { type: string }[] };
-    expect(replicaEvents.map((candidate) => candidate.type)).toEqual(['replica.placed.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
+    expect(replicaEvents.map((candidate) => candidate.type)).toEqual(['replica.placed.v2', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
   });
 
   test('an idle endpoint is scaled to zero, and the next request starts it once and is answered', async () => {

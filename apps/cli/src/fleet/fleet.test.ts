@@ -1,19 +1,21 @@
 import type { NodeView, ReplicaView } from '@penstock/contract-commands';
-import { nodeJoinedV1, replicaPlacedV1 } from '@penstock/contract-events';
+import { nodeJoinedV2, replicaPlacedV2 } from '@penstock/contract-events';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeFleet } from './describe-fleet.js';
 import { drawDevice, drawFleet } from './draw-fleet.js';
 
+const plain = { device: null, usableBytes: 80e9, computeMilli: 1_000, islandId: null, mig: null };
+
 const node: NodeView = {
-  ...nodeJoinedV1.schema.parse(nodeJoinedV1.example), hostname: 'gpu-1', status: 'up', statusReason: null, joinedAt: '2026-11-29T12:00:00.000Z',
-  accelerators: [...[0, 1].map((index) => ({ acceleratorId: `gpu_${index}`, type: 'h100', memoryBytes: 80e9, device: null })), { acceleratorId: 'mig_0', type: 'h100-mig-1g.10gb', memoryBytes: 10e9, device: null }],
+  ...nodeJoinedV2.schema.parse(nodeJoinedV2.example), hostname: 'gpu-1', status: 'up', statusReason: null, cordonReason: null, drainReason: null, reclaimAt: null, joinedAt: '2026-11-29T12:00:00.000Z',
+  accelerators: [...[0, 1].map((index) => ({ acceleratorId: `gpu_${index}`, type: 'h100', memoryBytes: 80e9, ...plain })), { acceleratorId: 'mig_0', type: 'h100-mig-1g.10gb', memoryBytes: 10e9, ...plain }],
 };
 
 function replica(replicaId: string, acceleratorIds: string[], reservedBytes: number, endpointId = 'ep_01'): ReplicaView {
-  const { endpointId: _endpointId, reason, ...placed } = replicaPlacedV1.schema.parse(replicaPlacedV1.example);
+  const { endpointId: _endpointId, reason, ...placed } = replicaPlacedV2.schema.parse(replicaPlacedV2.example);
   return {
-    ...placed, replicaId, acceleratorIds, reservedBytes, endpointId, phase: 'ready', url: null, engine: null, slots: null, placementReason: reason, reason: null,
+    ...placed, replicaId, nodeId: 'node_01', acceleratorIds, members: [{ nodeId: 'node_01', acceleratorIds }], reservedBytes, endpointId, phase: 'ready', url: null, engine: null, slots: null, placementReason: reason, reason: null,
     phaseSince: '2026-11-29T12:00:00.000Z', createdAt: '2026-11-29T12:00:00.000Z',
   };
 }

@@ -21,7 +21,7 @@ export class EventReader {
   async replicasOf(endpointId: string): Promise<readonly string[]> {
     const query = new URLSearchParams({ context: 'fleet', aggregate: 'replica', limit: String(EVENTS_MAX) });
     const { data } = await this.client.call('GET', `/admin/v1/events?${query}`, eventList);
-    return data.map(toStoryEvent).flatMap((event) => (event.type === 'replica.placed.v1' && event.data.endpointId === endpointId ? [event.data.replicaId] : []));
+    return data.map(toStoryEvent).flatMap((event) => (event.type === 'replica.placed.v2' && event.data.endpointId === endpointId ? [event.data.replicaId] : []));
   }
 }
 

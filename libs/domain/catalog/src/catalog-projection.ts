@@ -18,7 +18,7 @@ interface CatalogSnapshot {
 /** Model versions and endpoints, in memory. */
 export const catalogProjection: Projection<CatalogState> = {
   name: 'catalog',
-  version: 2,
+  version: 3,
   streams: ['EV_REGISTRY'],
   initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [] }),
   apply,
@@ -49,6 +49,9 @@ function apply(state: CatalogState, recorded: RecordedEvent): CatalogState {
     if (version !== undefined) state.modelVersions.set(version.modelVersionId, version);
   } else if (event.type === 'endpoint.deployed.v1') {
     deploy(state, event.data, atMs);
+  } else if (event.type === 'endpoint.placement-set.v1') {
+    const endpoint = state.endpoints.get(event.data.endpointId);
+    if (endpoint !== undefined) state.endpoints.set(endpoint.endpointId, { ...endpoint, rules: event.data.rules });
   } else if (event.type === 'endpoint.retired.v1') {
     retire(state, event.data.endpointId);
   }
@@ -58,7 +61,7 @@ function apply(state: CatalogState, recorded: RecordedEvent): CatalogState {
 function deploy(state: CatalogState, data: EndpointDeployedV1, atMs: number): void {
   if (state.endpoints.has(data.endpointId)) return;
   const name = scopedName(data.name, data.organisationId);
-  state.endpoints.set(data.endpointId, { ...data, status: 'active', createdAtMs: atMs });
+  state.endpoints.set(data.endpointId, { ...data, rules: null, status: 'active', createdAtMs: atMs });
   state.endpointIdByName.set(name, data.endpointId);
   state.generationByName.set(name, (state.generationByName.get(name) ?? 0) + 1);
 }

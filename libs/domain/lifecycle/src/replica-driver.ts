@@ -1,5 +1,5 @@
-import type { ArtifactSource, EngineKind, NodeJoinedV1 } from '@penstock/contract-events';
-import type { ReplicaFailureCode } from './replica-facts.js';
+import type { ArtifactSource, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
+import type { ReplicaFailureCode, ReplicaMember } from './replica-facts.js';
 
 /** Who makes placements happen: an agent on each node, a Kubernetes cluster, or a fleet that is only imagined. */
 export type ReplicaDriverKind = 'process' | 'kubernetes' | 'simulated';
@@ -7,7 +7,7 @@ export type ReplicaDriverKind = 'process' | 'kubernetes' | 'simulated';
 /** A node that a driver stands for. */
 export interface DrivenNode {
   /** What it offers now, as it is said to the fleet. */
-  readonly report: NodeJoinedV1;
+  readonly report: NodeJoinedV2;
   readonly isReady: boolean;
   /** Why it is not ready; null while it is. */
   readonly reason: string | null;
@@ -18,8 +18,13 @@ export interface ReplicaAssignment {
   readonly replicaId: string;
   readonly endpointId: string;
   readonly modelVersionId: string;
+  /** Of the member that leads. */
   readonly nodeId: string;
   readonly acceleratorIds: readonly string[];
+  /** Every node with the accelerators there, the leading one first; several are a gang, which starts and ends together. */
+  readonly members: readonly ReplicaMember[];
+  /** The MIG instance that it runs in; null without. */
+  readonly mig: { readonly profile: string; readonly start: number } | null;
   /** Bytes set aside for it, over all its accelerators. */
   readonly reservedBytes: number;
   readonly engine: EngineKind;

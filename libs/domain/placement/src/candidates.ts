@@ -1,9 +1,9 @@
-import type { PlacementRefusedV1 } from '@penstock/contract-events';
+import type { PlacementRefusedV2 } from '@penstock/contract-events';
 import { shareOf, type Capacity } from './capacity.js';
 import { formatBytes } from './format-bytes.js';
 import type { PlacementAccelerator, PlacementDemand, PlacementNode } from './placement-input.js';
 
-export type ExclusionCode = Exclude<PlacementRefusedV1['code'], 'no_node' | 'start_backoff'>;
+export type ExclusionCode = Extract<PlacementRefusedV2['code'], 'no_memory' | 'no_matching_accelerator' | 'no_engine'>;
 
 export interface Excluded {
   readonly kind: 'excluded';

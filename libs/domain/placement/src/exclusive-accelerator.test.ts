@@ -20,7 +20,7 @@ describe('an accelerator that one replica holds alone', () => {
       warmNodeIds: new Set<string>(), failuresByNode: new Map<string, number>(), backoff: null, drainReason: '',
     };
     const plan = planPlacement({ nodes: [node], reservations: [], demands: [demand], nowMs: 0 });
-    expect(plan.placements.map((placement) => placement.acceleratorIds)).toEqual([['a'], ['b']]);
+    expect(plan.placements.map((placement) => placement.members[0]?.acceleratorIds)).toEqual([['a'], ['b']]);
     expect(plan.refusals).toMatchObject([{ code: 'no_memory', wantedReplicas: 3, placedReplicas: 2 }]);
   });
 });

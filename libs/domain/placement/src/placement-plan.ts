@@ -1,7 +1,7 @@
-import type { PlacementRefusedV1, ReplicaPlacedV1 } from '@penstock/contract-events';
+import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 
 /** A replica to place; the caller gives it an id. */
-export type PlannedPlacement = Omit<ReplicaPlacedV1, 'replicaId'>;
+export type PlannedPlacement = Omit<ReplicaPlacedV2, 'replicaId'>;
 
 export interface PlannedDrain {
   readonly endpointId: string;
@@ -13,7 +13,7 @@ export interface PlannedDrain {
 export interface PlacementPlan {
   readonly placements: readonly PlannedPlacement[];
   readonly drains: readonly PlannedDrain[];
-  readonly refusals: readonly PlacementRefusedV1[];
+  readonly refusals: readonly PlacementRefusedV2[];
   /** When a back-off ends and planning again makes sense; null when nothing waits for time. */
   readonly retryAtMs: number | null;
 }

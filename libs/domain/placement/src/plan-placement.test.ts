@@ -1,4 +1,4 @@
-import { placementRefusedV1, replicaPlacedV1 } from '@penstock/contract-events';
+import { placementRefusedV2, replicaPlacedV2 } from '@penstock/contract-events';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Capacity, shareOf } from './capacity.js';
@@ -27,12 +27,12 @@ function replica(replicaId: string, overrides: Partial<PlacedReplica> = {}): Pla
   return { replicaId, nodeId: 'n1', isReady: true, placedAtMs: 1, running: null, ...overrides };
 }
 
-const nodesOf = (plan: ReturnType<typeof planPlacement>) => plan.placements.map((placement) => placement.nodeId);
+const nodesOf = (plan: ReturnType<typeof planPlacement>) => plan.placements.map((placement) => placement.members[0]?.nodeId);
 
 describe('where a replica goes', () => {
   test('to the accelerator that it fills best, with the reason and all candidates', () => {
     const plan = planPlacement(input([node('n1', [80 * GB]), node('n2', [24 * GB, 12 * GB]), node('n3', [80 * GB], { engines: [] })], [demand('ep1')]));
-    expect(plan.placements[0]).toMatchObject({ endpointId: 'ep1', nodeId: 'n2', acceleratorIds: ['n2_acc1'], reservedBytes: 10 * GB });
+    expect(plan.placements[0]).toMatchObject({ endpointId: 'ep1', members: [{ nodeId: 'n2', acceleratorIds: ['n2_acc1'] }], reservedBytes: 10 * GB });
     expect(plan.placements[0]?.reason.summary).toBe('best fit of 2 nodes: 2.0 GB stay free on n2_acc1 of host-n2');
     expect(plan.placements[0]?.reason.candidates).toEqual([
       { nodeId: 'n2', score: 1.83, excluded: null },
@@ -49,12 +49,12 @@ describe('where a replica goes', () => {
   test('leaves whole accelerators whole', () => {
     const reserved = [{ nodeId: 'n1', acceleratorIds: ['n1_acc1'], reservedBytes: 2 * GB }];
     const plan = planPlacement(input([node('n1', [80 * GB, 80 * GB])], [demand('ep1', { memoryBytes: GB })], reserved));
-    expect(plan.placements[0]?.acceleratorIds).toEqual(['n1_acc1']);
+    expect(plan.placements[0]?.members[0]?.acceleratorIds).toEqual(['n1_acc1']);
   });
 
   test('prefers a node that has the artifacts', () => {
     const plan = planPlacement(input([node('n1', [24 * GB]), node('n2', [28 * GB])], [demand('ep1', { warmNodeIds: new Set(['n2']) })]));
-    expect(plan.placements[0]?.nodeId).toBe('n2');
+    expect(plan.placements[0]?.members[0]?.nodeId).toBe('n2');
     expect(plan.placements[0]?.reason.summary).toContain('ran this model version before');
   });
 
@@ -66,14 +66,14 @@ describe('where a replica goes', () => {
 
   test('takes a GPU before the CPU when the type is left open, and only the type that was asked for', () => {
     const mixed: PlacementNode = { ...node('n1', []), accelerators: [{ acceleratorId: 'cpu', type: 'cpu', memoryBytes: 11 * GB }, { acceleratorId: 'gpu', type: 'l4', memoryBytes: 24 * GB }] };
-    expect(planPlacement(input([mixed], [demand('ep1')])).placements[0]?.acceleratorIds).toEqual(['gpu']);
-    expect(planPlacement(input([mixed], [demand('ep1', { acceleratorType: 'cpu' })])).placements[0]?.acceleratorIds).toEqual(['cpu']);
+    expect(planPlacement(input([mixed], [demand('ep1')])).placements[0]?.members[0]?.acceleratorIds).toEqual(['gpu']);
+    expect(planPlacement(input([mixed], [demand('ep1', { acceleratorType: 'cpu' })])).placements[0]?.members[0]?.acceleratorIds).toEqual(['cpu']);
   });
 
   test('spreads one replica over several accelerators of one node', () => {
     const nodes = [node('n1', [80 * GB]), node('n2', [80 * GB, 80 * GB, 80 * GB, 80 * GB])];
     const plan = planPlacement(input(nodes, [demand('ep1', { memoryBytes: 140 * GB, acceleratorCount: 2 })], [{ nodeId: 'n2', acceleratorIds: ['n2_acc1'], reservedBytes: 20 * GB }]));
-    expect(plan.placements[0]).toMatchObject({ nodeId: 'n2', acceleratorIds: ['n2_acc0', 'n2_acc2'], reservedBytes: 140 * GB });
+    expect(plan.placements[0]).toMatchObject({ members: [{ nodeId: 'n2', acceleratorIds: ['n2_acc0', 'n2_acc2'] }], reservedBytes: 140 * GB });
   });
 
   test('gives every endpoint its first replica before any gets a second', () => {
@@ -139,18 +139,18 @@ describe('on any fleet', () => {
   test('memory is never overcommitted, nothing that fits is refused, and the bodies keep to their contracts', () => {
     fc.assert(fc.property(anyFleet, anyDemands, (nodes, demands) => {
       const plan = planPlacement(input(nodes, demands));
-      const capacity = new Capacity(nodes, plan.placements);
+      const capacity = new Capacity(nodes, plan.placements.flatMap(({ members, reservedBytes }) => members.map((member) => ({ ...member, reservedBytes }))));
       for (const host of nodes) for (const accelerator of host.accelerators) expect(capacity.freeBytes(host, accelerator)).toBeGreaterThanOrEqual(0);
       for (const placement of plan.placements) {
-        expect(new Set(placement.acceleratorIds).size).toBe(demands.find((wish) => wish.endpointId === placement.endpointId)?.acceleratorCount);
-        replicaPlacedV1.schema.parse({ replicaId: 'rep_1', ...placement });
+        expect(new Set(placement.members[0]?.acceleratorIds).size).toBe(demands.find((wish) => wish.endpointId === placement.endpointId)?.acceleratorCount);
+        replicaPlacedV2.schema.parse({ replicaId: 'rep_1', ...placement });
       }
       for (const wish of demands) {
         const placed = plan.placements.filter((placement) => placement.endpointId === wish.endpointId).length;
         const refusal = plan.refusals.find((candidate) => candidate.endpointId === wish.endpointId);
         expect(refusal === undefined).toBe(placed === wish.wanted);
         if (refusal === undefined) continue;
-        placementRefusedV1.schema.parse(refusal);
+        placementRefusedV2.schema.parse(refusal);
         expect(nodes.some((host) => fits(host, wish, capacity))).toBe(false);
       }
     }), { numRuns: 300 });

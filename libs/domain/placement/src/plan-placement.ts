@@ -1,4 +1,4 @@
-import type { PlacementRefusedV1, ReplicaPlacedV1 } from '@penstock/contract-events';
+import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 import { assessNode, compareEligible, compareText, type Candidate, type Eligible, type Excluded, type ExclusionCode } from './candidates.js';
 import { Capacity, shareOf } from './capacity.js';
 import { chooseDrains } from './choose-drains.js';
@@ -20,14 +20,14 @@ const REASON_LENGTH_MAX = 1_000;
 export function planPlacement(input: PlacementInput): PlacementPlan {
   const capacity = new Capacity(input.nodes, input.reservations);
   const placements: PlannedPlacement[] = [];
-  const refusals: PlacementRefusedV1[] = [];
+  const refusals: PlacementRefusedV2[] = [];
   const refused = new Set<string>();
   for (const unit of missingUnits(input)) {
     if (refused.has(unit.demand.endpointId)) continue;
     const outcome = placeOne(unit.demand, capacity, placements);
     if (outcome.kind === 'placed') {
       placements.push(outcome.placement);
-      capacity.reserve(outcome.placement);
+      for (const member of outcome.placement.members) capacity.reserve({ ...member, reservedBytes: outcome.placement.reservedBytes });
     } else {
       refused.add(unit.demand.endpointId);
       refusals.push(outcome.refusal);
@@ -73,7 +73,7 @@ function missingUnits(input: PlacementInput): readonly Unit[] {
     compareText(one.demand.endpointId, other.demand.endpointId));
 }
 
-type UnitOutcome = { readonly kind: 'placed'; readonly placement: PlannedPlacement } | { readonly kind: 'refused'; readonly refusal: PlacementRefusedV1 };
+type UnitOutcome = { readonly kind: 'placed'; readonly placement: PlannedPlacement } | { readonly kind: 'refused'; readonly refusal: PlacementRefusedV2 };
 
 function placeOne(demand: PlacementDemand, capacity: Capacity, planned: readonly PlannedPlacement[]): UnitOutcome {
   const candidates = capacity.nodes.map((node) => assessNode(node, demand, capacity, siblingsOn(node.nodeId, demand, planned)));
@@ -87,10 +87,15 @@ function placeOne(demand: PlacementDemand, capacity: Capacity, planned: readonly
     placement: {
       endpointId,
       modelVersionId,
-      nodeId: best.node.nodeId,
-      acceleratorIds: best.accelerators.map((accelerator) => accelerator.acceleratorId),
+      members: [{ nodeId: best.node.nodeId, acceleratorIds: best.accelerators.map((accelerator) => accelerator.acceleratorId) }],
+      computeMilli: 0,
+      cpuMilli: 0,
+      hostMemoryBytes: 0,
+      mig: null,
+      option: { precision: null, market: 'on_demand', dollarsPerHour: null },
+      replaces: null,
       reservedBytes: shareOf(demand.memoryBytes, acceleratorCount) * acceleratorCount,
-      reason: { summary: summaryOf(best, eligible.length), candidates: [...eligible, ...excluded].slice(0, CANDIDATES_TOLD_MAX).map(tell) },
+      reason: { summary: summaryOf(best, eligible.length), candidates: [...eligible, ...excluded].slice(0, CANDIDATES_TOLD_MAX).map(tell), plan: null },
     },
   };
 }
@@ -99,11 +104,11 @@ function siblingsOn(nodeId: string, demand: PlacementDemand, planned: readonly P
   return (
     demand.replicas.filter((replica) => replica.nodeId === nodeId).length +
     demand.pendingNodeIds.filter((pending) => pending === nodeId).length +
-    planned.filter((placement) => placement.endpointId === demand.endpointId && placement.nodeId === nodeId).length
+    planned.filter((placement) => placement.endpointId === demand.endpointId && placement.members[0]?.nodeId === nodeId).length
   );
 }
 
-function tell(candidate: Candidate): ReplicaPlacedV1['reason']['candidates'][number] {
+function tell(candidate: Candidate): ReplicaPlacedV2['reason']['candidates'][number] {
   return candidate.kind === 'eligible'
     ? { nodeId: candidate.node.nodeId, score: candidate.score, excluded: null }
     : { nodeId: candidate.node.nodeId, score: null, excluded: candidate.reason };
@@ -116,9 +121,9 @@ function summaryOf(best: Eligible, eligibleCount: number): string {
   return `${among}: ${formatBytes(best.freeAfterBytes)} stay free on ${ids} of ${best.node.hostname}${warm}`.slice(0, REASON_LENGTH_MAX);
 }
 
-function refuseForSpace(demand: PlacementDemand, excluded: readonly Excluded[], planned: readonly PlannedPlacement[]): PlacementRefusedV1 {
+function refuseForSpace(demand: PlacementDemand, excluded: readonly Excluded[], planned: readonly PlannedPlacement[]): PlacementRefusedV2 {
   const placed = countOf(demand) + planned.filter((placement) => placement.endpointId === demand.endpointId).length;
-  const common = { endpointId: demand.endpointId, wantedReplicas: demand.wanted, placedReplicas: placed };
+  const common = { endpointId: demand.endpointId, wantedReplicas: demand.wanted, placedReplicas: placed, hint: null };
   const code = nearestMiss(excluded);
   if (code === undefined) return { ...common, code: 'no_node', reason: 'no node is up: start an agent', candidates: [] };
   const candidates = excluded.slice(0, CANDIDATES_TOLD_MAX).map(({ node, reason }) => ({ nodeId: node.nodeId, excluded: reason }));
@@ -137,7 +142,7 @@ const REFUSAL_REASONS: Readonly<Record<ExclusionCode, (demand: PlacementDemand) 
   no_engine: (demand) => `no node has the engine ${demand.engine}: install it on a node`,
 };
 
-function refuseForBackoff(demand: PlacementDemand, backoff: NonNullable<PlacementDemand['backoff']>): PlacementRefusedV1 {
+function refuseForBackoff(demand: PlacementDemand, backoff: NonNullable<PlacementDemand['backoff']>): PlacementRefusedV2 {
   return {
     endpointId: demand.endpointId,
     wantedReplicas: demand.wanted,
@@ -145,5 +150,6 @@ function refuseForBackoff(demand: PlacementDemand, backoff: NonNullable<Placemen
     code: 'start_backoff',
     reason: `${backoff.failuresInRow} starts failed in a row; the last one: ${backoff.lastFailure}`.slice(0, REASON_LENGTH_MAX),
     candidates: [],
+    hint: null,
   };
 }

@@ -212,7 +212,9 @@ export class AgentWorld {
 
   async place(replicaId: string, nodeId: string, acceleratorIds: readonly string[] = []): Promise<void> {
     await this.say(replicaId, {
-      kind: 'place', replicaId, endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId, acceleratorIds: [...acceleratorIds], reservedBytes: 1, reason: { summary: 'a test', candidates: [] },
+      kind: 'place', replicaId, endpointId: 'ep_01', modelVersionId: 'mv_01', members: [{ nodeId, acceleratorIds: [...acceleratorIds] }], reservedBytes: 1,
+      computeMilli: 0, cpuMilli: 0, hostMemoryBytes: 0, mig: null, option: { precision: null, market: 'on_demand', dollarsPerHour: null }, replaces: null,
+      reason: { summary: 'a test', candidates: [], plan: null },
     });
   }
 

@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import { nodeDecider, nodeRef, replicaDecider, replicaRef, type ReplicaCommand } from '@penstock/domain-lifecycle';
 import { EventLogUnavailableError, handleCommand, type Clock, type EventLog, type IdSource, type Logger, type Timers } from '@penstock/kernel';
 
@@ -27,7 +27,7 @@ export class FleetReporter {
   }
 
   /** One try. Throws while the log cannot be reached. */
-  async join(report: NodeJoinedV1): Promise<void> {
+  async join(report: NodeJoinedV2): Promise<void> {
     await handleCommand(this.parts.log, nodeDecider, nodeRef(report.nodeId), { kind: 'join', ...report }, this.metadata());
   }
 

@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { isEnded, type FleetState, type ReplicaState } from '@penstock/domain-lifecycle';
 import type { EngineRecord } from '@penstock/domain-serving';
@@ -9,7 +9,7 @@ import { ReplicaSupervisor, type SupervisorParts } from './replica-supervisor.js
 export interface NodeReconcilerParts extends SupervisorParts {
   readonly fleet: LiveProjection<FleetState>;
   readonly catalog: LiveProjection<CatalogState>;
-  readonly report: NodeJoinedV1;
+  readonly report: NodeJoinedV2;
 }
 
 /**

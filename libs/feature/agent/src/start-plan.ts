@@ -1,4 +1,4 @@
-import type { EngineKind, NodeJoinedV1 } from '@penstock/contract-events';
+import type { EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import type { ReplicaState } from '@penstock/domain-lifecycle';
 import type { EngineStartSpec, PullRequest } from '@penstock/domain-serving';
@@ -17,7 +17,7 @@ export interface StartPlan {
 export type StartingPhase = 'placed' | 'pulling' | 'loading' | 'warming';
 
 /** Undefined while the catalog does not know the endpoint or its registered model version yet: the fleet's stream may be ahead. */
-export function planStart(replica: ReplicaState, fromPhase: StartingPhase, catalog: CatalogState, node: NodeJoinedV1, dataDir: string): StartPlan | undefined {
+export function planStart(replica: ReplicaState, fromPhase: StartingPhase, catalog: CatalogState, node: NodeJoinedV2, dataDir: string): StartPlan | undefined {
   const endpoint = catalog.endpoints.get(replica.endpointId);
   const version = catalog.modelVersions.get(replica.modelVersionId);
   if (endpoint === undefined || version?.registered === null || version?.registered === undefined) return undefined;

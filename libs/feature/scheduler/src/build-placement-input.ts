@@ -23,14 +23,14 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
   for (const endpoint of state.catalog.endpoints.values()) {
     const demand = buildDemand(endpoint, {
       replicas: replicas.get(endpoint.endpointId) ?? [],
-      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.nodeId),
+      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.members[0]?.nodeId ?? ''),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
     }, state);
     if (demand !== undefined) demands.push(demand);
   }
   return {
     nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map(toPlacementNode),
-    reservations: [...living, ...fleet.ledger.pending.values()],
+    reservations: [...living, ...fleet.ledger.pending.values()].flatMap(({ members, reservedBytes }) => members.map((member) => ({ ...member, reservedBytes: reservedBytes / members.length }))),
     demands,
     nowMs,
   };

@@ -1,4 +1,4 @@
-import type { PlacementDecidedV1, PlacementRefusedV1 } from '@penstock/contract-events';
+import type { PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, sameRefusal, type FleetState } from '@penstock/domain-lifecycle';
 import { planPlacement, type PlacementPlan, type PlannedDrain } from '@penstock/domain-placement';
@@ -57,7 +57,7 @@ export class FleetReconciler {
     for (const entry of [...this.parts.fleet.state().ledger.pending.values()]) await this.place(entry);
   }
 
-  private async place(entry: PlacementDecidedV1): Promise<void> {
+  private async place(entry: PlacementDecidedV2): Promise<void> {
     const causation = this.causationOf(entry.endpointId);
     await this.parts.writer.handle(replicaDecider, replicaRef(entry.replicaId), { kind: 'place', ...entry }, causation, `place-${entry.replicaId}`);
   }
@@ -117,7 +117,7 @@ export class FleetReconciler {
       return;
     }
     for (const entry of entries) {
-      logger.info({ replicaId: entry.replicaId, endpointId: entry.endpointId, nodeId: entry.nodeId, why: entry.reason.summary }, 'replica placed');
+      logger.info({ replicaId: entry.replicaId, endpointId: entry.endpointId, nodeIds: entry.members.map((member) => member.nodeId), why: entry.reason.summary }, 'replica placed');
       await this.place(entry);
     }
   }
@@ -126,7 +126,7 @@ export class FleetReconciler {
     await this.parts.writer.handle(replicaDecider, replicaRef(replicaId), { kind: 'start-drain', reason }, this.causationOf(endpointId), `drain-${replicaId}`);
   }
 
-  private async tellRefusal(refusal: PlacementRefusedV1): Promise<void> {
+  private async tellRefusal(refusal: PlacementRefusedV2): Promise<void> {
     const told = this.parts.fleet.state().refusals.get(refusal.endpointId);
     if (told !== undefined && sameRefusal(told, refusal)) return;
     await this.parts.writer.handle(endpointPlacementDecider, endpointPlacementRef(refusal.endpointId), { kind: 'refuse', refusal, repeat: told === undefined }, this.causationOf(refusal.endpointId));

@@ -1,5 +1,5 @@
 import { nodeHeartbeat } from '@penstock/contract-commands';
-import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV1, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type NodeJoinedV1 } from '@penstock/contract-events';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV2, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type NodeJoinedV2 } from '@penstock/contract-events';
 import { fleetProjection, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
 import type { ProjectionPorts, ServicePorts } from '@penstock/feature-shell';
 import { followProjection, handleCommand, silentLogger, type AggregateRef, type Decider, type EventLog, type LiveProjection, type NewEvent, type Projection } from '@penstock/kernel';
@@ -105,12 +105,12 @@ export class FakeAgent {
   private readonly stops: (() => void)[] = [];
   private isAlive = true;
 
-  private constructor(private readonly world: FleetWorld, private readonly node: NodeJoinedV1, private readonly fleet: LiveProjection<FleetState>) {}
+  private constructor(private readonly world: FleetWorld, private readonly node: NodeJoinedV2, private readonly fleet: LiveProjection<FleetState>) {}
 
   /** A node with one CPU accelerator. It joins at once. */
   static async join(world: FleetWorld, nodeId: string, memoryBytes: number): Promise<FakeAgent> {
-    const example = nodeJoinedV1.schema.parse(nodeJoinedV1.example);
-    const node = { ...example, nodeId, hostname: nodeId, memoryBytes, accelerators: [{ acceleratorId: `acc_${nodeId}`, type: 'cpu', memoryBytes, device: null }] };
+    const example = nodeJoinedV2.schema.parse(nodeJoinedV2.example);
+    const node = { ...example, nodeId, hostname: nodeId, memoryBytes, accelerators: [{ acceleratorId: `acc_${nodeId}`, type: 'cpu', memoryBytes, device: null, usableBytes: memoryBytes, computeMilli: 1_000, islandId: null, mig: null }], failureDomain: nodeId };
     const agent = new FakeAgent(world, node, await followProjection(world.log, fleetProjection));
     await agent.come();
     return agent;

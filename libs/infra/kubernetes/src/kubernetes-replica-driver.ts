@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Logger } from '@penstock/kernel';
 import { z } from 'zod';
@@ -41,12 +41,12 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
   private observed: readonly ObservedNode[] | undefined;
   private readonly namespaced: string;
   private readonly podSettings: PodSettings;
-  private readonly engines: NodeJoinedV1['engines'];
+  private readonly engines: NodeJoinedV2['engines'];
 
   constructor(private readonly options: KubernetesDriverOptions) {
     const { client, settings, logger } = options;
     this.namespaced = `namespaces/${settings.KUBERNETES_NAMESPACE}`;
-    this.engines = Object.entries(settings.KUBERNETES_ENGINE_IMAGES).map(([kind, image]) => ({ kind: kind as NodeJoinedV1['engines'][number]['kind'], version: image.slice(-100) }));
+    this.engines = Object.entries(settings.KUBERNETES_ENGINE_IMAGES).map(([kind, image]) => ({ kind: kind as NodeJoinedV2['engines'][number]['kind'], version: image.slice(-100) }));
     this.podSettings = {
       cluster: settings.KUBERNETES_CLUSTER, images: settings.KUBERNETES_ENGINE_IMAGES, hubTokenSecret: settings.KUBERNETES_HUB_TOKEN_SECRET,
       modelCacheClaim: settings.KUBERNETES_MODEL_CACHE_CLAIM, runtimeClass: settings.KUBERNETES_RUNTIME_CLASS,

@@ -1,4 +1,4 @@
-import { contractOf, streamOf, subjectOf, type StreamName } from '@penstock/contract-events';
+import { contractOf, parseStoredEvent, streamOf, subjectOf, type StreamName } from '@penstock/contract-events';
 import {
   APPEND_EVENTS_MAX,
   assert,
@@ -74,7 +74,7 @@ export class MemoryEventLog implements EventLog {
   private appendNow(request: AppendRequest): AppendResult {
     const { ref, events, expected, commandId, source, correlationId, causationId, traceparent } = request;
     assert(events.length > 0 && events.length <= APPEND_EVENTS_MAX, `an append holds 1 to ${APPEND_EVENTS_MAX} events, not ${events.length}`);
-    const data = events.map((event) => checked(event.type, event.data, ref));
+    const lifted = events.map((event) => readable(event.type, checked(event.type, event.data, ref)));
     const history = this.eventsOf(ref);
     const ours = history.findLast((event) => event.id.startsWith(`${commandId}.`));
     if (ours !== undefined) return { kind: 'appended', lastSequence: ours.sequence, duplicate: true };
@@ -86,7 +86,7 @@ export class MemoryEventLog implements EventLog {
     for (const [index, event] of events.entries()) {
       const { origin } = event;
       const of = origin === undefined ? { id: `${commandId}.${index}`, time, correlationId, causationId, traceparent } : { id: `${origin.commandId}.0`, time: new Date(origin.nowMs).toISOString(), correlationId: origin.correlationId, causationId: origin.causationId, traceparent: origin.traceparent };
-      all.push({ ...of, type: event.type, data: data[index], source, ref, stream, sequence: all.length + 1 });
+      all.push({ ...of, ...(lifted[index] as LiftedEvent), source, ref, stream, sequence: all.length + 1 });
     }
     for (const tail of this.tails) tail.wake();
     return { kind: 'appended', lastSequence: all.length, duplicate: false };
@@ -100,6 +100,18 @@ function checked(type: string, data: unknown, ref: AggregateRef): unknown {
   const parsed = contract.schema.safeParse(data);
   assert(parsed.success, `${type} does not match its contract: ${parsed.error?.issues[0]?.message ?? ''}`);
   return parsed.data;
+}
+
+interface LiftedEvent {
+  readonly type: string;
+  readonly data: unknown;
+}
+
+/** The real log lifts old versions when it is read; here that happens at once, which no reader can tell apart. */
+function readable(type: string, data: unknown): LiftedEvent {
+  const parsed = parseStoredEvent(type, data);
+  assert(parsed.kind === 'parsed', `${type} cannot be read: ${parsed.kind === 'poison' ? parsed.reason : ''}`);
+  return { type: parsed.type, data: parsed.data };
 }
 
 class Tail {
