@@ -8,8 +8,10 @@ import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js
 import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
+import { PlanDeploy, PlanNodes } from './commands/plan.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
+import { ReservationsCreate, ReservationsList, ReservationsRelease } from './commands/reservations.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
 import { WhyEndpoint, WhyReplica } from './commands/why.js';
@@ -32,8 +34,13 @@ export const commandTable = {
   'limits:show': LimitsShow,
   models: Models,
   'nats-users': NatsUsers,
+  'plan:deploy': PlanDeploy,
+  'plan:nodes': PlanNodes,
   ps: Ps,
   'replay:verify': ReplayVerify,
+  'reservations:create': ReservationsCreate,
+  'reservations:ls': ReservationsList,
+  'reservations:release': ReservationsRelease,
   up: Up,
   usage: Usage,
   'why:endpoint': WhyEndpoint,

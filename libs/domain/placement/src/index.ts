@@ -44,5 +44,6 @@ export * from './commitments/tenant-weights.js';
 export * from './commitments/what-would-fit.js';
 export * from './advice/advise-deployment.js';
 export * from './advice/quality-loss.js';
+export * from './what-if/imagined-nodes.js';
 export * from './what-if/plan-change.js';
 export * from './what-if/standing-fleet.js';

@@ -13,7 +13,7 @@ export async function startScheduler(config: SchedulerConfig, ports: SchedulerPo
   try {
     return await startService({
       name: 'scheduler',
-      module: SchedulerModule.with(ports, scheduling.fleet),
+      module: SchedulerModule.with(ports, scheduling.fleet, scheduling.desks),
       metrics,
       onDrain: () => scheduling.stopDeciding(),
       onClose: () => scheduling.close(),

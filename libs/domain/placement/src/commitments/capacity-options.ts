@@ -16,7 +16,7 @@ export interface CapacityOption {
 /** What decides how a promise could be kept. */
 export interface CapacityQuestion {
   readonly level: ServiceLevel;
-  readonly model: ModelFacts;
+  readonly model: Pick<ModelFacts, 'kvBytesPerToken'>;
   readonly profiles: readonly ReplicaProfile[];
   readonly hardware: readonly FleetHardware[];
   /** Failure domains that have the type of GPU. */

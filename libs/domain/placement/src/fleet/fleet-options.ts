@@ -41,7 +41,7 @@ export function profilesOn(model: ModelFacts, precisions: readonly string[], har
 }
 
 /** The ways to serve a rate, in requests per second, under an objective: replicas at the knee, and a part of a GPU for the rest. */
-export function optionsFor(model: ModelFacts, profiles: readonly ReplicaProfile[], hardware: readonly FleetHardware[], ratePerS: number, objective: LatencyObjective): readonly FleetOption[] {
+export function optionsFor(model: Pick<ModelFacts, 'kvBytesPerToken'>, profiles: readonly ReplicaProfile[], hardware: readonly FleetHardware[], ratePerS: number, objective: LatencyObjective): readonly FleetOption[] {
   return profiles.flatMap((profile) => {
     const used = hardware.find((one) => one.gpu.type === profile.device.gpuType);
     const knee = kneeOf(profile, objective);
@@ -74,7 +74,7 @@ function fullPart({ device }: ReplicaProfile, { gpu, gangPerNode }: FleetHardwar
  * The smallest share of the GPU's time that keeps the objective at this rate, and the memory it needs. A share slows every
  * iteration in proportion; it never lends memory.
  */
-function sharePart(model: ModelFacts, profile: ReplicaProfile, gpu: GpuType, ratePerS: number, objective: LatencyObjective): FleetPart | undefined {
+function sharePart(model: Pick<ModelFacts, 'kvBytesPerToken'>, profile: ReplicaProfile, gpu: GpuType, ratePerS: number, objective: LatencyObjective): FleetPart | undefined {
   for (let milli = SHARE_STEP_MILLI; milli < WHOLE_ACCELERATOR_MILLI; milli += SHARE_STEP_MILLI) {
     const share = milli / WHOLE_ACCELERATOR_MILLI;
     const point = profile.curve.find((one) => one.requestsPerS * share >= ratePerS && one.ttftMs / share <= objective.ttftMs && one.itlMs / share <= objective.itlMs);

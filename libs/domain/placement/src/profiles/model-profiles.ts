@@ -47,7 +47,7 @@ const START_SECONDS_ASSUMED = 120;
 /** What is known of a model version on hardware: estimates, in their place published rows, in their place measurements. */
 export function profilesFor(question: ProfileQuestion): ProfileAnswer {
   const { model, hardware, shape, measured, modelVersionId } = question;
-  const estimated = model === null ? [] : profilesOn(model, question.precisions, hardware, shape).map((profile) => ({ ...improveProfile(profile, { curve: publishedPoints(profile, model.id) }), modelVersionId }));
+  const estimated = model === null ? [] : profilesOn(model, question.precisions, hardware.filter(hasDatasheet), shape).map((profile) => ({ ...improveProfile(profile, { curve: publishedPoints(profile, model.id) }), modelVersionId }));
   const improved = estimated.map((profile) => measured.filter((one) => isOf(one, profile)).reduce((known, one) => improveProfile(known, figuresOf(one, shape)), profile));
   const alone = measured.filter((one) => one.modelVersionId === modelVersionId && !improved.some((profile) => isOf(one, profile)) && hardware.some(({ gpu }) => isDevice(one, gpu.type)));
   const all = [...improved, ...alone.map((one) => measuredAlone(one, shape))];
@@ -58,6 +58,11 @@ export function profilesFor(question: ProfileQuestion): ProfileAnswer {
     return missing.length === 0;
   });
   return { profiles, refused };
+}
+
+/** Without a bandwidth there is nothing to estimate from. */
+function hasDatasheet({ gpu }: FleetHardware): boolean {
+  return gpu.bandwidthGbPerS > 0;
 }
 
 function isDevice(one: MeasuredReplica, gpuType: string): boolean {
