@@ -47,3 +47,5 @@ export * from './advice/quality-loss.js';
 export * from './what-if/imagined-nodes.js';
 export * from './what-if/plan-change.js';
 export * from './what-if/standing-fleet.js';
+export * from './commitments/may-preempt.js';
+export * from './commitments/rank-units.js';

@@ -100,14 +100,19 @@ export function hardwareOf(nodes: readonly FleetNode[], sizes?: readonly number[
   return [...kinds.values()].map((alike): FleetHardware => {
     const [first] = alike;
     const largest = Math.max(0, ...alike.flatMap(({ islands }) => islands.map((island) => island.length)));
-    return { gpu: gpuOf(first as FleetNode), sharing: (first as FleetNode).sharing, tensorParallel: (sizes ?? [1, 2, 4, 8]).filter((size) => size <= largest), gangPerNode: 0 };
+    return { gpu: gpuOf(first as FleetNode, Math.min(...alike.map(({ vramMib }) => vramMib))), sharing: (first as FleetNode).sharing, tensorParallel: (sizes ?? [1, 2, 4, 8]).filter((size) => size <= largest), gangPerNode: 0 };
   });
 }
 
-/** A type that the catalogue does not have gives no estimate, only what was measured on it. */
-function gpuOf({ gpuType, vramMib, pricePerGpu }: FleetNode): GpuType {
-  return gpuTypeNamed(gpuType) ?? {
-    type: gpuType, memoryMib: vramMib, usableMib: vramMib, usableFrom: 'the node', bandwidthGbPerS: 0, denseTflops: { bf16: 0, fp8: null, int8: null, fp4: null }, nvlinkGbPerS: 0, pcieGbPerS: 0, migGeometry: null,
-    price: { onDemand: pricePerGpu, spot: null, status: 'told', sources: ['the node'] }, source: 'the node',
+/**
+ * A type with the memory that nodes report of it: drivers keep more or less for themselves. One that the catalogue does not have
+ * gives no estimate, only what was measured on it.
+ */
+function gpuOf({ gpuType, pricePerGpu }: FleetNode, usableMib: number): GpuType {
+  const known = gpuTypeNamed(gpuType);
+  if (known !== undefined) return { ...known, usableMib: Math.floor(usableMib), usableFrom: 'the nodes' };
+  return {
+    type: gpuType, memoryMib: usableMib, usableMib, usableFrom: 'the nodes', bandwidthGbPerS: 0, denseTflops: { bf16: 0, fp8: null, int8: null, fp4: null }, nvlinkGbPerS: 0, pcieGbPerS: 0, migGeometry: null,
+    price: { onDemand: pricePerGpu, spot: null, status: 'told', sources: ['the nodes'] }, source: 'the nodes',
   };
 }
