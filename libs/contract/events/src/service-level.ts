@@ -55,7 +55,7 @@ const committedPart = z.object({
 /** What a promise takes of the fleet. */
 export const committedCapacity = z.object({
   gpuType: z.string().max(50),
-  sharing: z.enum(['shares', 'mig']),
+  sharing: z.enum(['shares', 'mig', 'whole']),
   precision: z.string().max(50),
   parts: z.array(committedPart).min(1).max(16),
   /** What all of it carries within the objective; null where it was given by the number of replicas. */

@@ -1,6 +1,6 @@
 import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
 import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
-import { assessFailures, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt } from '@penstock/domain-placement';
+import { assessFailures, countOf, NO_RULES, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 
 export interface PlanningState {
@@ -12,10 +12,11 @@ export interface PlanningState {
   readonly runningOn: (replicaId: string) => number | null;
 }
 
+const MILLI_PER_CORE = 1_000;
+
 /** Puts together what the planner needs. Pure. */
 export function buildPlacementInput(state: PlanningState): PlacementInput {
   const { fleet, nowMs } = state;
-  const living = [...fleet.replicas.values()].filter((replica) => isLiving(replica.phase));
   const replicas = Map.groupBy(fleet.replicas.values(), (replica) => replica.endpointId);
   const pending = Map.groupBy(fleet.ledger.pending.values(), (entry) => entry.endpointId);
   const warm = warmNodes(fleet);
@@ -23,33 +24,58 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
   for (const endpoint of state.catalog.endpoints.values()) {
     const demand = buildDemand(endpoint, {
       replicas: replicas.get(endpoint.endpointId) ?? [],
-      pendingNodeIds: (pending.get(endpoint.endpointId) ?? []).map((entry) => entry.members[0]?.nodeId ?? ''),
+      pending: (pending.get(endpoint.endpointId) ?? []).map(({ replicaId, members, replaces }) => ({ replicaId, nodeIds: members.map((member) => member.nodeId), replaces })),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
     }, state);
     if (demand !== undefined) demands.push(demand);
   }
-  return {
-    nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map(toPlacementNode),
-    reservations: [...living, ...fleet.ledger.pending.values()].flatMap(({ members, reservedBytes }) => members.map((member) => ({ ...member, reservedBytes: reservedBytes / members.length }))),
-    demands,
-    nowMs,
-  };
+  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, nowMs };
 }
 
-function toPlacementNode(node: NodeState): PlacementNode {
-  return { ...node, accelerators: node.accelerators.map((accelerator) => ({ ...accelerator, isExclusive: isExclusiveDevice(accelerator.device) })) };
+/** Everything that is held, by replicas that did not end and by placements that did not become replicas yet. */
+export function holdingsOf(fleet: FleetState): readonly Holding[] {
+  const living = [...fleet.replicas.values()].filter((replica) => isLiving(replica.phase));
+  return [...living.map((replica) => ({ ...replica, isLeaving: replica.phase === 'draining' })), ...fleet.ledger.pending.values()];
+}
+
+/** Nodes that are up, as the planner takes them. */
+export function nodesUp(fleet: FleetState): readonly PlacementNode[] {
+  return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet));
+}
+
+function toPlacementNode(node: NodeState, { geometries }: FleetState): PlacementNode {
+  const { nodeId, hostname, engines, cpuCores, memoryBytes, failureDomain, taints, market, price, cordonReason, drainReason, reclaimAt } = node;
+  return {
+    nodeId, hostname, engines, failureDomain, taints, market, cordonReason, drainReason,
+    cpuMilli: cpuCores * MILLI_PER_CORE,
+    hostMemoryBytes: memoryBytes,
+    dollarsPerGpuHour: price?.dollarsPerGpuHour ?? null,
+    reclaimAtMs: reclaimAt === null ? null : Date.parse(reclaimAt),
+    accelerators: node.accelerators.map(({ acceleratorId, type, usableBytes, islandId, device, mig }) => ({
+      acceleratorId, type, usableBytes, islandId,
+      isExclusive: isExclusiveDevice(device),
+      migInstances: mig?.isEnabled === true ? (geometries.get(acceleratorId)?.instances ?? mig.instances) : null,
+    })),
+  };
 }
 
 interface EndpointFleet {
   readonly replicas: readonly ReplicaState[];
-  readonly pendingNodeIds: readonly string[];
+  readonly pending: readonly PendingReplica[];
   readonly warmNodeIds: ReadonlySet<string>;
 }
 
-function buildDemand(endpoint: EndpointState, { replicas, pendingNodeIds, warmNodeIds }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
+function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
   const version = state.catalog.modelVersions.get(endpoint.modelVersionId);
-  const serving = replicas.filter((replica) => isLiving(replica.phase) && replica.phase !== 'draining');
-  const wanted = wantedOf(endpoint, version, state.scaling, serving.length + pendingNodeIds.length);
+  const serving = replicas.filter((replica) => isLiving(replica.phase) && replica.phase !== 'draining').map((replica) => ({
+    replicaId: replica.replicaId,
+    nodeIds: replica.members.map((member) => member.nodeId),
+    isReady: replica.phase === 'ready',
+    placedAtMs: replica.placedAtMs,
+    running: state.runningOn(replica.replicaId),
+    replaces: replica.replaces,
+  }));
+  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }));
   if (wanted.replicas === 0 && serving.length === 0) return undefined;
   const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
   return {
@@ -59,20 +85,25 @@ function buildDemand(endpoint: EndpointState, { replicas, pendingNodeIds, warmNo
     acceleratorType: endpoint.hardware.acceleratorType,
     acceleratorCount: endpoint.hardware.acceleratorCount,
     memoryBytes: memoryOf(endpoint, version),
+    precision: version?.registered?.precision ?? null,
+    profileHoles: holesOf(version),
+    rules: endpoint.rules ?? NO_RULES,
+    priority: 0,
     wanted: wanted.replicas,
-    replicas: serving.map((replica) => ({
-      replicaId: replica.replicaId,
-      nodeId: replica.nodeId,
-      isReady: replica.phase === 'ready',
-      placedAtMs: replica.placedAtMs,
-      running: state.runningOn(replica.replicaId),
-    })),
-    pendingNodeIds,
+    replicas: serving,
+    pending,
     warmNodeIds,
     failuresByNode,
     backoff,
     drainReason: wanted.reason,
   };
+}
+
+/** Files with weights whose header gave no size: nothing can be planned on them. */
+function holesOf(version: ModelVersionState | undefined): readonly string[] {
+  const registered = version?.registered ?? null;
+  if (registered === null || registered.format === 'none' || registered.source.kind === 'attached') return [];
+  return registered.memory.weightBytes > 0 ? [] : ['weightBytes'];
 }
 
 /** Where something is not known (yet), what is there stays: nothing is placed, drained or refused. */

@@ -1,7 +1,7 @@
 import type { PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, sameRefusal, type FleetState } from '@penstock/domain-lifecycle';
-import { planPlacement, type PlacementPlan, type PlannedDrain } from '@penstock/domain-placement';
+import { planReplicas, type PlacementPlan, type PlannedDrain } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
 import { buildPlacementInput } from './build-placement-input.js';
@@ -97,7 +97,7 @@ export class FleetReconciler {
   private async planAndPlace(): Promise<void> {
     const { fleet, catalog, scaling, clock, nodes } = this.parts;
     const ledgerSequence = fleet.state().ledger.lastSequence;
-    const plan = planPlacement(buildPlacementInput({
+    const plan = planReplicas(buildPlacementInput({
       fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
     }));
     for (const drain of plan.drains) await this.drain(drain);

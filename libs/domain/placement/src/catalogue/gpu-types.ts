@@ -153,3 +153,13 @@ export function gpuTypeNamed(name: string): GpuType | undefined {
   if (wanted.length < 2) return undefined;
   return GPU_TYPES.find((one) => one.type.toLowerCase() === wanted) ?? GPU_TYPES.find((one) => one.type.toLowerCase().startsWith(wanted) && !/[a-z0-9]/.test(one.type[wanted.length]?.toLowerCase() ?? '-'));
 }
+
+/** Reported memory may differ from the catalogue's by this share: drivers keep some for themselves. */
+const MEMORY_TOLERANCE = 0.15;
+const MIB = 1_048_576;
+
+/** The catalogue's type for what a node reports, such as `a100` with 80 GB; undefined when no known type is like it. */
+export function gpuTypeLike(reported: string, memoryBytes: number): GpuType | undefined {
+  const memoryMib = memoryBytes / MIB;
+  return GPU_TYPES.find((one) => one.type.toLowerCase().startsWith(`${reported}-`) && Math.abs(one.memoryMib - memoryMib) <= MEMORY_TOLERANCE * one.memoryMib) ?? gpuTypeOf(reported);
+}

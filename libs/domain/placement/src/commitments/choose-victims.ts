@@ -1,7 +1,6 @@
 import { findSeat } from '../fleet/find-seat.js';
-import { usesOf } from '../fleet/fleet-prices.js';
 import type { FleetState } from '../fleet/fleet-state.js';
-import type { FleetDemand, FleetPart, SeatedPart } from '../fleet/fleet-types.js';
+import type { FleetPart, FleetSeat, SeatedPart } from '../fleet/fleet-types.js';
 
 /** A replica that holds something, as it stands in the fleet's state. */
 export interface Holder {
@@ -15,7 +14,16 @@ export interface Holder {
   readonly isLeaving: boolean;
 }
 
+/** One way to seat what needs room: what it takes in one pool. */
+export interface WantedWay {
+  readonly pool: number;
+  readonly part: FleetPart;
+}
+
 export interface PreemptionPlan {
+  readonly way: WantedWay;
+  /** Where it then sits. */
+  readonly seat: FleetSeat;
   /** Whom to drain, in order of their ids. Empty when what is leaving already makes room. */
   readonly victims: readonly Holder[];
   readonly dollars: number;
@@ -29,19 +37,21 @@ export const VICTIMS_MAX = 64;
  * and cost until the part has a seat, then takes back those that were not needed. Of all nodes the one whose worst victim has the
  * lowest priority wins, then the cheapest. Undefined when even all of them would not make room. `state` is as it was afterwards.
  */
-export function chooseVictims(state: FleetState, demand: FleetDemand, part: FleetPart, holders: readonly Holder[], isAllowed: (node: number) => boolean): PreemptionPlan | undefined {
+export function chooseVictims(state: FleetState, ways: readonly WantedWay[], holders: readonly Holder[], isAllowed: (node: number) => boolean): PreemptionPlan | undefined {
   const leaving = holders.filter((holder) => holder.isLeaving);
   const others = holders.filter((holder) => !holder.isLeaving).sort(byHarm);
   for (const holder of leaving) state.release(holder.seated.part, holder.seated.seat);
   let best: PreemptionPlan | undefined;
-  for (const pool of poolsFor(state, demand, part)) {
-    if (findSeat(state, pool, part, isAllowed) !== undefined) {
-      best = { victims: [], dollars: 0 };
+  for (const way of ways) {
+    const { pool, part } = way;
+    const seat = findSeat(state, pool, part, isAllowed);
+    if (seat !== undefined) {
+      best = { way, seat, victims: [], dollars: 0 };
       break;
     }
     for (const group of part.nodes > 1 ? [others.filter((holder) => poolOf(state, holder) === pool)] : byNode(state, others, pool, isAllowed)) {
       const node = part.nodes > 1 ? undefined : nodeOf(group[0] as Holder);
-      const plan = leastOf(state, pool, part, group, (candidate) => (node === undefined || candidate === node) && isAllowed(candidate));
+      const plan = leastOf(state, way, group, (candidate) => (node === undefined || candidate === node) && isAllowed(candidate));
       if (plan !== undefined && (best === undefined || comparePlans(plan, best) < 0)) best = plan;
     }
   }
@@ -49,9 +59,10 @@ export function chooseVictims(state: FleetState, demand: FleetDemand, part: Flee
   return best;
 }
 
-function leastOf(state: FleetState, pool: number, part: FleetPart, group: readonly Holder[], isAllowed: (node: number) => boolean): PreemptionPlan | undefined {
+function leastOf(state: FleetState, way: WantedWay, group: readonly Holder[], isAllowed: (node: number) => boolean): PreemptionPlan | undefined {
   const gone: Holder[] = [];
-  const fits = (): boolean => findSeat(state, pool, part, isAllowed) !== undefined;
+  const find = (): FleetSeat | undefined => findSeat(state, way.pool, way.part, isAllowed);
+  const fits = (): boolean => find() !== undefined;
   for (const holder of group) {
     if (gone.length >= VICTIMS_MAX || fits()) break;
     state.release(holder.seated.part, holder.seated.seat);
@@ -66,18 +77,15 @@ function leastOf(state: FleetState, pool: number, part: FleetPart, group: readon
     state.release(holder.seated.part, holder.seated.seat);
     needed.push(holder);
   }
+  const seat = find();
   for (const holder of needed) state.take(holder.seated.part, holder.seated.seat);
-  if (!isEnough || needed.length === 0) return undefined;
-  return { victims: needed.sort((one, other) => (one.replicaId < other.replicaId ? -1 : 1)), dollars: needed.reduce((sum, { moveDollars }) => sum + moveDollars, 0) };
+  if (!isEnough || needed.length === 0 || seat === undefined) return undefined;
+  return { way, seat, victims: needed.sort((one, other) => (one.replicaId < other.replicaId ? -1 : 1)), dollars: needed.reduce((sum, { moveDollars }) => sum + moveDollars, 0) };
 }
 
 function byNode(state: FleetState, holders: readonly Holder[], pool: number, isAllowed: (node: number) => boolean): readonly (readonly Holder[])[] {
   const usable = holders.filter((holder) => poolOf(state, holder) === pool && isAllowed(nodeOf(holder)));
   return [...Map.groupBy(usable, nodeOf).values()];
-}
-
-function poolsFor(state: FleetState, demand: FleetDemand, part: FleetPart): readonly number[] {
-  return [...new Set(usesOf({ ...demand, options: demand.options.filter((option) => option.parts.includes(part)) }, state.pools).map((use) => use.pool))];
 }
 
 const nodeOf = (holder: Holder): number => holder.seated.seat.nodes[0] ?? -1;

@@ -157,7 +157,7 @@ describe('the book of promises', () => {
 
 describe('preemption', () => {
   const share = (computeMilli: number) => ({ accelerators: 1, nodes: 1, computeMilli, vramMib: computeMilli * 80, migProfile: null, cpuMilli: 0, hostMemoryMib: 0 });
-  const demand = (computeMilli: number) => ({ endpointId: 'new', options: [{ gpuType: 'H100-80GB-SXM', sharing: 'shares' as const, precision: 'fp8', parts: [share(computeMilli)] }], hint: '', allowsSpot: false, pinnedNodeIds: null, tolerations: [] });
+  const ways = (computeMilli: number) => [{ pool: 0, part: share(computeMilli) }];
   const everywhere = (): boolean => true;
 
   function filled(sizes: readonly (readonly [milli: number, priority: number, dollars: number, gpu: number])[]) {
@@ -172,21 +172,17 @@ describe('preemption', () => {
 
   test('the lowest priority goes first, then the cheapest, and nobody goes in vain', () => {
     const { state, holders } = filled([[500, 100, 9, 0], [500, 200, 1, 0], [500, 100, 2, 1], [500, 300, 1, 1]]);
-    const wanted = demand(500);
     const before = [...state.computeFree];
-    expect(chooseVictims(state, wanted, wanted.options[0]!.parts[0]!, holders, everywhere)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r2']);
+    expect(chooseVictims(state, ways(500), holders, everywhere)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r2']);
     expect([...state.computeFree]).toEqual(before);
-    const whole = demand(1_000);
-    expect(chooseVictims(state, whole, whole.options[0]!.parts[0]!, holders, everywhere)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r0', 'r1']);
+    expect(chooseVictims(state, ways(1_000), holders, everywhere)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r0', 'r1']);
   });
 
   test('what is leaving already counts as free, and what cannot make room is not touched', () => {
     const { state, holders } = filled([[800, 100, 1, 0], [800, 100, 1, 1]]);
-    const wanted = demand(500);
-    const part = wanted.options[0]!.parts[0]!;
-    expect(chooseVictims(state, wanted, part, [{ ...holders[0]!, isLeaving: true }, holders[1]!], everywhere)).toEqual({ victims: [], dollars: 0 });
-    expect(chooseVictims(state, wanted, part, [], everywhere)).toBeUndefined();
-    expect(chooseVictims(state, wanted, part, holders, (index) => index === 1)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r1']);
+    expect(chooseVictims(state, ways(500), [{ ...holders[0]!, isLeaving: true }, holders[1]!], everywhere)).toMatchObject({ victims: [], dollars: 0, seat: { gpus: [0] } });
+    expect(chooseVictims(state, ways(500), [], everywhere)).toBeUndefined();
+    expect(chooseVictims(state, ways(500), holders, (index) => index === 1)?.victims.map(({ replicaId }) => replicaId)).toEqual(['r1']);
   });
 
   test('the victims always make room, and without any one of them there is none', () => {
@@ -198,8 +194,7 @@ describe('preemption', () => {
         return true;
       });
       const { state, holders } = filled(fitting.map(([milli, priority, dollars, gpuIndex]) => [milli * 100, priority, dollars, gpuIndex] as const));
-      const wanted = demand(size * 100);
-      const plan = chooseVictims(state, wanted, wanted.options[0]!.parts[0]!, holders, everywhere);
+      const plan = chooseVictims(state, ways(size * 100), holders, everywhere);
       expect(plan).toBeDefined();
       const freed = (without?: string): number => Math.max(...[0, 1].map((gpuIndex) => (state.computeFree[gpuIndex] ?? 0) + (plan?.victims ?? []).filter(({ replicaId, seated }) => replicaId !== without && seated.seat.gpus[0] === gpuIndex).reduce((sum, { seated }) => sum + seated.part.computeMilli, 0)));
       expect(freed()).toBeGreaterThanOrEqual(size * 100);

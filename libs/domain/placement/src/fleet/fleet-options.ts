@@ -4,12 +4,12 @@ import type { ModelFacts } from '../catalogue/model-facts.js';
 import { MIG_GEOMETRIES } from '../mig/mig-geometries.js';
 import { ENGINE_MEMORY_SHARE, ENGINE_OVERHEAD_MIB, estimateProfile, KV_HEADROOM, sliceShare, wholeGpu } from '../profiles/estimate-profile.js';
 import { kneeOf, type LatencyObjective, type ReplicaProfile, type RequestShape } from '../profiles/replica-profile.js';
-import type { FleetOption, FleetPart } from './fleet-types.js';
+import type { FleetOption, FleetPart, FleetSharing } from './fleet-types.js';
 
 /** Hardware that a fleet has, and how its GPUs are shared. */
 export interface FleetHardware {
   readonly gpu: GpuType;
-  readonly sharing: 'shares' | 'mig';
+  readonly sharing: FleetSharing;
   /** Sizes of tensor-parallel groups that an island of it holds. */
   readonly tensorParallel: readonly number[];
   /** GPUs of a node, where a gang over several nodes is possible; 0 where it is not. */

@@ -3,7 +3,7 @@ import type { CatalogState } from '@penstock/domain-catalog';
 import type { FleetState } from '@penstock/domain-lifecycle';
 import {
   gpuTypeNamed, GPU_TYPES, hardwareHint, imagineNodes, kneeOf, optionsFor, planDeployment as planOne, planFleetChange, precisionNamed, adviseDeployment as adviseOn,
-  type ChangePlan, type CommitmentBook, type FleetDemand, type FleetHardware, type LatencyObjective, type ReplicaProfile, type RequestShape,
+  type ChangePlan, type CommitmentBook, type FleetDemand, type FleetHardware, type FleetNode, type LatencyObjective, type ReplicaProfile, type RequestShape,
 } from '@penstock/domain-placement';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import type { Clock, LiveProjection, Refusal } from '@penstock/kernel';
@@ -72,7 +72,7 @@ export class PlanDesk {
     for (const [index, nodeId] of removeNodeIds.entries()) if (live.plannedIdsOf(nodeId).length === 0) return refused({ code: 'not_found', message: `No node ${nodeId} is up; look at the fleet for the ids of nodes.`, param: `removeNodeIds[${index}]` });
     const domains = new Set(live.nodes.map(({ failureDomain }) => failureDomain));
     for (const [index, domain] of loseDomains.entries()) if (!domains.has(domain)) return refused({ code: 'not_found', message: `No node that is up stands in the failure domain ${domain}; known ones are ${[...domains].slice(0, 20).join(', ') || 'none'}.`, param: `loseDomains[${index}]` });
-    const plan = planFleetChange({ ...live, ...this.commitments() }, { add: imagined.nodes, removeNodeIds: new Set(removeNodeIds.flatMap(live.plannedIdsOf)), loseDomains: new Set(loseDomains) });
+    const plan = planFleetChange({ ...live, ...this.commitments() }, { add: imagined.nodes.map((node) => likeOwn(node, live)), removeNodeIds: new Set(removeNodeIds.flatMap(live.plannedIdsOf)), loseDomains: new Set(loseDomains) });
     return ok({ plan: tell(plan, live), added: [...imagined.says] });
   }
 
@@ -101,6 +101,12 @@ export class PlanDesk {
     const ratePerS = imagined.requestsPerS ?? (knee === undefined ? RATE_ASSUMED : imagined.replicas * knee);
     return { imagined, knowledge, precision, gpuType, shape, objective, fleet: fleet.state(), live, hardware, profiles: answer.profiles, ratePerS, refusedProfiles: answer.refused.map((one) => `${one.missing.join(', ')} of the measurement on ${one.gpuType}`) };
   }
+}
+
+/** A node that is thought of has the memory and the price of those of its kind that are there. */
+function likeOwn(node: FleetNode, { nodes }: LiveFleet): FleetNode {
+  const own = nodes.find((one) => one.gpuType === node.gpuType && one.sharing === node.sharing && one.market === node.market);
+  return own === undefined ? node : { ...node, vramMib: own.vramMib, pricePerGpu: own.pricePerGpu };
 }
 
 function hintOf({ knowledge, precision, hardware, shape, refusedProfiles, live }: Question): string {
