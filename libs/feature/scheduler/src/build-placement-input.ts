@@ -1,12 +1,14 @@
 import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
 import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
-import { assessFailures, countOf, NO_RULES, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt } from '@penstock/domain-placement';
+import { assessFailures, countOf, floorsAt, NO_RULES, TIER_PRIORITIES, TIER_WEIGHTS, tierOf, type CommitmentBook, type EndpointFloor, type EndpointStanding, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt, type TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 
 export interface PlanningState {
   readonly fleet: FleetState;
   readonly catalog: CatalogState;
   readonly scaling: ScalingState;
+  readonly book: CommitmentBook;
+  readonly tiers: TenantTiers;
   readonly nowMs: number;
   /** Requests a replica works on; null where unknown. */
   readonly runningOn: (replicaId: string) => number | null;
@@ -20,16 +22,21 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
   const replicas = Map.groupBy(fleet.replicas.values(), (replica) => replica.endpointId);
   const pending = Map.groupBy(fleet.ledger.pending.values(), (entry) => entry.endpointId);
   const warm = warmNodes(fleet);
+  const floors = floorsAt(state.book, nowMs);
+  const standings = new Map<string, EndpointStanding>();
   const demands: PlacementDemand[] = [];
   for (const endpoint of state.catalog.endpoints.values()) {
     const demand = buildDemand(endpoint, {
       replicas: replicas.get(endpoint.endpointId) ?? [],
       pending: (pending.get(endpoint.endpointId) ?? []).map(({ replicaId, members, replaces }) => ({ replicaId, nodeIds: members.map((member) => member.nodeId), replaces })),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
+      floor: floors.get(endpoint.endpointId)?.replicas ?? 0,
     }, state);
-    if (demand !== undefined) demands.push(demand);
+    if (demand === undefined) continue;
+    demands.push(demand);
+    standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, nowMs };
+  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, standings, nowMs };
 }
 
 /** Everything that is held, by replicas that did not end and by placements that did not become replicas yet. */
@@ -59,13 +66,21 @@ function toPlacementNode(node: NodeState, { geometries }: FleetState): Placement
   };
 }
 
+/** Endpoints for everybody share as one tenant. */
+function standingOf({ organisationId }: EndpointState, floor: EndpointFloor | undefined, tiers: TenantTiers): EndpointStanding {
+  const tier = tierOf(tiers, organisationId);
+  return { tenantId: organisationId ?? '', weight: TIER_WEIGHTS[tier], priority: TIER_PRIORITIES[tier], floor: floor?.replicas ?? 0, floorPriority: floor?.priority ?? 0 };
+}
+
 interface EndpointFleet {
   readonly replicas: readonly ReplicaState[];
   readonly pending: readonly PendingReplica[];
   readonly warmNodeIds: ReadonlySet<string>;
+  /** Replicas that were promised. */
+  readonly floor: number;
 }
 
-function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
+function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, floor }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
   const version = state.catalog.modelVersions.get(endpoint.modelVersionId);
   const serving = replicas.filter((replica) => isLiving(replica.phase) && replica.phase !== 'draining').map((replica) => ({
     replicaId: replica.replicaId,
@@ -75,7 +90,7 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }
     running: state.runningOn(replica.replicaId),
     replaces: replica.replaces,
   }));
-  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }));
+  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }), floor);
   if (wanted.replicas === 0 && serving.length === 0) return undefined;
   const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
   return {
@@ -107,11 +122,12 @@ function holesOf(version: ModelVersionState | undefined): readonly string[] {
 }
 
 /** Where something is not known (yet), what is there stays: nothing is placed, drained or refused. */
-function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, scaling: ScalingState, present: number): { readonly replicas: number; readonly reason: string } {
+function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, scaling: ScalingState, present: number, floor: number): { readonly replicas: number; readonly reason: string } {
   if (endpoint.status === 'retired') return { replicas: 0, reason: 'the endpoint was retired' };
   if (version?.status === 'rejected') return { replicas: 0, reason: `its model version was rejected: ${version.rejection ?? 'no reason is known'}` };
   if (version?.status !== 'registered') return { replicas: present, reason: 'its model version is not registered yet' };
   const wanted = scaling.wanted.get(endpoint.endpointId);
+  if (floor > (wanted?.replicas ?? present)) return { replicas: floor, reason: `${floor} are promised` };
   if (wanted === undefined) return { replicas: present, reason: 'the autoscaler did not decide yet' };
   return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
 }
