@@ -57,6 +57,13 @@ export const uncordonNode = defineCommand({ subject: 'cmd.scheduler.uncordon-nod
 
 export const drainNode = defineCommand({ subject: 'cmd.scheduler.drain-node', summary: 'Empties a node: each of its replicas drains once another one is ready in its place.', ...nodeOperation });
 
+export const announceReclaim = defineCommand({
+  subject: 'cmd.scheduler.announce-reclaim',
+  summary: 'Says that the owner of a node takes it back soon; its replicas are replaced before, as far as the time allows.',
+  request: nodeOperation.request.extend({ inSeconds: z.int().min(0).max(86_400) }),
+  reply: nodeOperation.reply,
+});
+
 /** Body of the live signal `tele.node.<nodeId>`, sent every two seconds. */
 export const nodeHeartbeat = z.object({ nodeId: id, sentAtMs: z.number(), replicas: z.array(id), diskFreeBytes: bytes });
 export type NodeHeartbeat = z.infer<typeof nodeHeartbeat>;

@@ -47,6 +47,8 @@ export * from './commitments/rank-units.js';
 export * from './replicas/choose-drains.js';
 export * from './replicas/placement-input.js';
 export * from './replicas/placement-plan.js';
+export * from './replicas/plan-cost.js';
+export * from './replicas/plan-moves.js';
 export * from './replicas/plan-replicas.js';
 export * from './replicas/running-fleet.js';
 export * from './replicas/start-backoff.js';

@@ -36,7 +36,16 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     demands.push(demand);
     standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, standings, nowMs };
+  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet) };
+}
+
+/** A start is expected to take this long as long as none was seen. */
+const START_MS_ASSUMED = 120_000;
+
+/** The median of the starts that are remembered. */
+function typicalStartMs({ replicas }: FleetState): number {
+  const starts = [...replicas.values()].flatMap(({ readyAtMs, placedAtMs }) => (readyAtMs === null ? [] : [readyAtMs - placedAtMs])).sort((one, other) => one - other);
+  return starts[Math.floor(starts.length / 2)] ?? START_MS_ASSUMED;
 }
 
 /** Everything that is held, by replicas that did not end and by placements that did not become replicas yet. */

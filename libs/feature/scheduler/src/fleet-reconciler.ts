@@ -1,7 +1,7 @@
 import type { PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, sameRefusal, type FleetState } from '@penstock/domain-lifecycle';
-import { planReplicas, type CommitmentBook, type PlacementPlan, type PlannedDrain, type TenantTiers } from '@penstock/domain-placement';
+import type { CommitmentBook, PlacementPlan, PlannedDrain, TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
 import { buildPlacementInput } from './build-placement-input.js';
@@ -10,6 +10,8 @@ import type { SchedulerConfig } from './config.js';
 import type { FleetWriter } from './fleet-writer.js';
 import type { NodeWatch } from './node-watch.js';
 import type { PeerWatch } from './peer-watch.js';
+import type { MigDesk } from './mig-desk.js';
+import type { PlanWatch } from './plan-watch.js';
 import { findStuckReplicas } from './stuck-replicas.js';
 
 /** Placements of one run; the next run goes on. It bounds one append to the ledger. */
@@ -26,14 +28,16 @@ export interface ReconcilerParts {
   readonly writer: FleetWriter;
   readonly nodes: NodeWatch;
   readonly peers: PeerWatch;
+  readonly plans: PlanWatch;
+  readonly geometries: MigDesk;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly logger: Logger;
 }
 
 /**
- * Compares wanted with living replicas and does the next steps. It keeps nothing between runs, so it may be stopped
- * anywhere and goes on from what the log says.
+ * Compares wanted with living replicas and does the next steps. It decides from nothing but what the log and live signals say,
+ * so it may be stopped anywhere and goes on from there; that includes moves, since a successor names whom it replaces.
  *
  * Two schedulers never give the same memory away twice: before a replica is placed, its placement is appended to the one
  * ledger of the fleet with the expected version that the plan was made on. The plan counts everything in the ledger whose
@@ -54,6 +58,7 @@ export class FleetReconciler {
     await this.failReplicasOfLostNodes();
     await this.failStuckReplicas();
     await this.parts.promises.endOverdue();
+    await this.parts.geometries.plan(fleet.state());
     // A plan is made on what the steps above led to; the change of the projection asks for the next run.
     if (writer.isCaughtUp()) await this.planAndPlace();
   };
@@ -83,9 +88,10 @@ export class FleetReconciler {
   private async failReplicasOfLostNodes(): Promise<void> {
     const { nodes, replicas } = this.parts.fleet.state();
     for (const replica of [...replicas.values()]) {
-      const node = nodes.get(replica.nodeId);
-      if (!isLiving(replica.phase) || node?.status === 'up') continue;
-      const reason = `its node is lost: ${node?.statusReason ?? 'unknown node'}`;
+      // A gang ends with any of its nodes.
+      const lost = replica.members.find((member) => nodes.get(member.nodeId)?.status !== 'up');
+      if (!isLiving(replica.phase) || lost === undefined) continue;
+      const reason = `its node ${replica.members.length > 1 ? `${lost.nodeId} ` : ''}is lost: ${nodes.get(lost.nodeId)?.statusReason ?? 'unknown node'}`;
       await this.parts.writer.handle(replicaDecider, replicaRef(replica.replicaId), { kind: 'fail', code: 'node_lost', reason }, undefined, `lost-${replica.replicaId}`);
     }
   }
@@ -100,9 +106,9 @@ export class FleetReconciler {
   }
 
   private async planAndPlace(): Promise<void> {
-    const { fleet, catalog, scaling, book, tiers, clock, nodes } = this.parts;
+    const { fleet, catalog, scaling, book, tiers, clock, nodes, plans } = this.parts;
     const ledgerSequence = fleet.state().ledger.lastSequence;
-    const plan = planReplicas(buildPlacementInput({
+    const plan = await plans.plan(buildPlacementInput({
       fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), book: book.state(), tiers: tiers.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
     }));
     for (const drain of plan.drains) await this.drain(drain);

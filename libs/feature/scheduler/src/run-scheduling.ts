@@ -11,14 +11,23 @@ import { ReservationDesk } from './commitments/reservation-desk.js';
 import type { SchedulerConfig } from './config.js';
 import { FleetReconciler } from './fleet-reconciler.js';
 import { FleetWriter } from './fleet-writer.js';
+import { MigDesk } from './mig-desk.js';
+import { PlanWatch } from './plan-watch.js';
 import { NodeWatch } from './node-watch.js';
 import { PeerWatch } from './peer-watch.js';
 import type { SchedulerPorts } from './ports.js';
-import type { SchedulerDesks } from './scheduler.module.js';
+
+/** Who answers questions about promises and about what would be. */
+export interface SchedulerDesks {
+  readonly reservations: ReservationDesk;
+  readonly plans: PlanDesk;
+}
 
 export interface RunningScheduling {
   readonly fleet: LiveProjection<FleetState>;
   readonly desks: SchedulerDesks;
+  readonly writer: FleetWriter;
+  readonly plans: PlanWatch;
   /** Makes no new decision from here on; waits for the one under way. */
   stopDeciding(): Promise<void>;
   close(): Promise<void>;
@@ -37,7 +46,9 @@ export async function runScheduling(config: SchedulerConfig, ports: SchedulerPor
   const promisesWriter = new CommitmentWriter(ports.log, book, ports.clock, ports.ids);
   const promises = new PromiseKeeper({ book, catalog, writer: promisesWriter, clock: ports.clock, ids: ports.ids, logger });
   const writer = new FleetWriter(ports.log, fleet, ports.clock, ports.ids);
-  const reconciler = new FleetReconciler({ config, fleet, catalog, scaling, book, tiers, promises, writer, nodes, peers, clock: ports.clock, ids: ports.ids, logger });
+  const plans = new PlanWatch({ config, optimiser: ports.optimiser, clock: ports.clock, logger });
+  const geometries = new MigDesk(writer, logger);
+  const reconciler = new FleetReconciler({ config, fleet, catalog, scaling, book, tiers, promises, writer, nodes, peers, plans, geometries, clock: ports.clock, ids: ports.ids, logger });
   const loop = new ReconcileLoop({ timers: ports.timers, logger, intervalMs: config.RECONCILE_INTERVAL_MS, reconcile: reconciler.reconcile });
   const desks: SchedulerDesks = {
     reservations: new ReservationDesk({ fleet, catalog, book, writer: promisesWriter, clock: ports.clock, ids: ports.ids }),
@@ -50,6 +61,8 @@ export async function runScheduling(config: SchedulerConfig, ports: SchedulerPor
   return {
     fleet,
     desks,
+    writer,
+    plans,
     stopDeciding: () => loop.close(),
     close: async () => {
       for (const stop of stops) stop();

@@ -9,11 +9,11 @@ import { SchedulerModule } from './scheduler.module.js';
 export async function startScheduler(config: SchedulerConfig, ports: SchedulerPorts): Promise<RunningService> {
   const scheduling = await runScheduling(config, ports);
   const metrics = createMetrics('scheduler');
-  registerFleetMetrics(metrics, scheduling.fleet);
+  registerFleetMetrics(metrics, scheduling.fleet, scheduling.plans);
   try {
     return await startService({
       name: 'scheduler',
-      module: SchedulerModule.with(ports, scheduling.fleet, scheduling.desks),
+      module: SchedulerModule.with(ports, scheduling),
       metrics,
       onDrain: () => scheduling.stopDeciding(),
       onClose: () => scheduling.close(),

@@ -122,6 +122,8 @@ export interface PlacementInput {
   /** By endpoint: what was promised, and who shares the rest. An endpoint without an entry has {@link NO_STANDING}. */
   readonly standings?: ReadonlyMap<string, EndpointStanding>;
   readonly nowMs: number;
+  /** How long a replica takes from its placement to being ready, in milliseconds: what a move costs follows from it. */
+  readonly typicalStartMs: number;
 }
 
 /** What an endpoint was promised, and whose share its other replicas count to. */

@@ -1,11 +1,14 @@
 import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
+import { isFree } from '../fleet/find-seat.js';
 import type { FleetSeat } from '../fleet/fleet-types.js';
 import { assessNode, compareEligible, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
 import { chooseDrains, countOf, unitsOf } from './choose-drains.js';
 import { compareText } from './compare-text.js';
 import { formatBytes } from './format-bytes.js';
 import { FragmentationMeter } from './fragmentation-meter.js';
+import { planCost, type PlanCost } from './plan-cost.js';
+import { isMoving, planInstanceRoom, type PlannedMove } from './plan-moves.js';
 import type { PlacedReplica, PlacementDemand, PlacementInput, PlacementNode } from './placement-input.js';
 import type { PlacementPlan, PlannedDrain, PlannedPlacement } from './placement-plan.js';
 import { CANDIDATES_TOLD_MAX, REASON_LENGTH_MAX, refuseForBackoff, refuseForHoles, refuseForSpace } from './refuse.js';
@@ -45,6 +48,7 @@ export class ReplicaPlanner {
     const drains = demands.flatMap((demand) => chooseDrains(demand, (nodeId) => leaving.has(nodeId)));
     const preempted = this.placeMissing(new Set(drains.map((drain) => drain.replicaId)));
     const overdue = this.leave(leaving, new Set(drains.map((drain) => drain.replicaId)));
+    this.makeInstanceRoom();
     const waiting = demands.filter((demand) => isMissing(demand) && isWaiting(demand, nowMs));
     for (const demand of waiting) if (demand.backoff !== null && demand.backoff.failuresInRow >= START_FAILURES_TOLD_MIN) this.refusals.set(demand.endpointId, refuseForBackoff(demand, countOf(demand), demand.backoff));
     return {
@@ -83,6 +87,35 @@ export class ReplicaPlanner {
     const book = gpu === undefined ? null : state.pools[state.poolOfGpu(gpu)]?.book;
     const isPlaceable = part.migProfile === null || (gpu !== undefined && book !== null && book !== undefined && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0));
     state.take(isPlaceable ? part : { ...part, migProfile: null, computeMilli: WHOLE_ACCELERATOR_MILLI, vramMib: 0 }, seat);
+  }
+
+  /** Takes the seat of a successor, where it is free. */
+  move({ demand, replica, way, seat, why }: PlannedMove): PlannedPlacement | undefined {
+    const [gpu] = seat.gpus;
+    const node = gpu === undefined ? undefined : this.fleet.ownerOf(gpu);
+    const { state } = this.fleet;
+    if (gpu === undefined || node === undefined || !state.hostFits(state.nodeOf[gpu] as number, way.part) || !isFree(state, way.part, seat)) return undefined;
+    const to = `${way.part.migProfile === null ? '' : `${way.part.migProfile} at slice ${seat.start ?? 0} of `}${this.fleet.acceleratorOf(gpu).acceleratorId} of ${node.hostname}`;
+    return this.seat(demand, way, seat, replica.replicaId, { summary: `${replica.replicaId} moves to ${to} and ${why}`, candidates: [{ nodeId: node.nodeId, score: null, excluded: null }] });
+  }
+
+  /** What the fleet with this plan costs, and the bound; null where nothing has a price. */
+  cost(): PlanCost | null {
+    return planCost(this.fleet, this.input.demands.map((demand) => ({ demand, replicas: this.placedOf(demand) })));
+  }
+
+  /** For the first demand that lacks slices: moves that make room for its instance, if they are worth it and nothing moves yet. */
+  private makeInstanceRoom(): void {
+    if (isMoving(this.input) || this.placements.some((placement) => placement.replaces !== null)) return;
+    for (const demand of this.input.demands) {
+      const refusal = this.refusals.get(demand.endpointId);
+      const way = refusal?.code === 'no_room' ? waysOf(demand, this.fleet.state.pools).find(({ part }) => part.migProfile !== null) : undefined;
+      if (refusal === undefined || way === undefined) continue;
+      const { moves, refusal: why } = planInstanceRoom(this.input, this.fleet, way);
+      if (why !== null) this.refusals.set(demand.endpointId, { ...refusal, hint: why.slice(0, REASON_LENGTH_MAX) });
+      for (const move of moves) this.move(move);
+      if (moves.length > 0) return;
+    }
   }
 
   /** Finds a place for one replica of the demand, takes it, and says why; `replacing` is the replica in whose place it comes. */

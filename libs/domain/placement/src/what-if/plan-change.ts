@@ -28,7 +28,7 @@ export interface PlannedSeat {
   readonly computeMilli: number;
 }
 
-export interface PlannedMove extends PlannedSeat {
+export interface ImaginedMove extends PlannedSeat {
   readonly replicaId: string;
   readonly endpointId: string;
   readonly fromNodeIds: readonly string[];
@@ -52,7 +52,7 @@ export interface PlannedCost {
 export interface ChangePlan {
   readonly fits: boolean;
   readonly placed: readonly PlannedSeat[];
-  readonly moves: readonly PlannedMove[];
+  readonly moves: readonly ImaginedMove[];
   readonly refused: readonly PlannedRefusal[];
   /** Promises that had room and would have none, at some time from now on. */
   readonly brokenReservations: readonly string[];
@@ -70,7 +70,7 @@ export function planFleetChange(picture: FleetPicture, change: FleetChange): Cha
   const nodes = [...picture.nodes.filter((node) => !isGone(node)), ...change.add];
   const known = standFleet(picture.nodes, picture.replicas);
   const { planner, seated, homeless } = standFleet(nodes, known.seated);
-  const moves: PlannedMove[] = [];
+  const moves: ImaginedMove[] = [];
   const refused: PlannedRefusal[] = [];
   const standing = [...seated];
   for (const replica of homeless) {
@@ -92,7 +92,7 @@ export function planDeployment(picture: FleetPicture, demand: FleetDemand): Chan
   const { planner, seated } = standFleet(picture.nodes, picture.replicas);
   const before = costOf(planner);
   const first = planner.state.pools.length === 0 ? noNode(demand) : planner.arrive(demand);
-  const moves: PlannedMove[] = [];
+  const moves: ImaginedMove[] = [];
   let outcome = first;
   if ('reason' in first && demand.options.length > 0 && planner.state.pools.length > 0) {
     const byId = new Map(seated.map((replica) => [replica.replicaId, replica]));
