@@ -1,6 +1,7 @@
+import type { PlacementRules } from '@penstock/contract-events';
 import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
 import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
-import { assessFailures, countOf, floorsAt, NO_RULES, TIER_PRIORITIES, TIER_WEIGHTS, tierOf, type CommitmentBook, type EndpointFloor, type EndpointStanding, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt, type TenantTiers } from '@penstock/domain-placement';
+import { assessFailures, countOf, floorsAt, gpuTypeLike, NO_RULES, TIER_PRIORITIES, TIER_WEIGHTS, tierOf, type CommitmentBook, type EndpointFloor, type EndpointStanding, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type PromisedHardware, type StartAttempt, type TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 
 export interface PlanningState {
@@ -30,7 +31,7 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
       replicas: replicas.get(endpoint.endpointId) ?? [],
       pending: (pending.get(endpoint.endpointId) ?? []).map(({ replicaId, members, replaces }) => ({ replicaId, nodeIds: members.map((member) => member.nodeId), replaces })),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
-      floor: floors.get(endpoint.endpointId)?.replicas ?? 0,
+      floor: floors.get(endpoint.endpointId),
     }, state);
     if (demand === undefined) continue;
     demands.push(demand);
@@ -85,8 +86,8 @@ interface EndpointFleet {
   readonly replicas: readonly ReplicaState[];
   readonly pending: readonly PendingReplica[];
   readonly warmNodeIds: ReadonlySet<string>;
-  /** Replicas that were promised. */
-  readonly floor: number;
+  /** Replicas that were promised, and what each has to have. */
+  readonly floor: EndpointFloor | undefined;
 }
 
 function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, floor }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
@@ -99,19 +100,19 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, 
     running: state.runningOn(replica.replicaId),
     replaces: replica.replaces,
   }));
-  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }), floor);
+  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }), floor?.replicas ?? 0);
   if (wanted.replicas === 0 && serving.length === 0) return undefined;
   const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
   return {
     endpointId: endpoint.endpointId,
     modelVersionId: endpoint.modelVersionId,
     engine: endpoint.engine,
-    acceleratorType: endpoint.hardware.acceleratorType,
+    acceleratorType: endpoint.hardware.acceleratorType ?? reportedType(floor?.hardware ?? null, state.fleet),
     acceleratorCount: endpoint.hardware.acceleratorCount,
     memoryBytes: memoryOf(endpoint, version),
     precision: version?.registered?.precision ?? null,
     profileHoles: holesOf(version),
-    rules: endpoint.rules ?? NO_RULES,
+    rules: promisedRules(endpoint.rules ?? NO_RULES, floor?.hardware ?? null),
     priority: 0,
     wanted: wanted.replicas,
     replicas: serving,
@@ -121,6 +122,18 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, 
     backoff,
     drainReason: wanted.reason,
   };
+}
+
+/** What nodes call the hardware that a promise rests on; null where nothing was promised of it. */
+function reportedType(promised: PromisedHardware | null, { nodes }: FleetState): string | null {
+  if (promised === null) return null;
+  for (const { accelerators } of nodes.values()) for (const { type, usableBytes } of accelerators) if ((gpuTypeLike(type, usableBytes)?.type ?? type) === promised.gpuType) return type;
+  return null;
+}
+
+/** A replica that was promised a rate has the compute that the rate needs to itself. What the endpoint says itself stands. */
+function promisedRules(rules: PlacementRules, promised: PromisedHardware | null): PlacementRules {
+  return promised === null ? rules : { ...rules, computeMilli: rules.computeMilli ?? (promised.migProfile === null && promised.computeMilli > 0 ? promised.computeMilli : null), migProfile: rules.migProfile ?? promised.migProfile };
 }
 
 /** Files with weights whose header gave no size: nothing can be planned on them. */

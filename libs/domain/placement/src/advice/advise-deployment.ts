@@ -113,7 +113,7 @@ function vetoesOf({ model, isExact }: AdviceQuestion): readonly AdviceVeto[] {
 function wordsOf(kind: DeploymentAdvice['kind'], { precision, objective, ratePerS }: AdviceQuestion, current: AdvisedWay | null, best: AdvisedWay | null, saved: number, savedPercent: number): string {
   const target = `${Math.round(ratePerS * 100) / 100} requests/s within ${objective.ttftMs} ms and ${objective.itlMs} ms`;
   if (best === null) return `No known way serves ${target} at ${precision}: allow another precision, other hardware or a longer latency.`;
-  const way = `${best.replicas} replicas on ${Math.ceil(best.gpus * 100) / 100} x ${best.gpuType} at ${best.precision} for $${best.dollarsPerHour.toFixed(2)}/h`;
+  const way = `${best.replicas} ${best.replicas === 1 ? 'replica' : 'replicas'} on ${Math.ceil(best.gpus * 100) / 100} x ${best.gpuType} at ${best.precision} for $${best.dollarsPerHour.toFixed(2)}/h`;
   if (kind === 'keep') return `Nothing known serves ${target} for noticeably less than ${way}.`;
   const step = best.precision === precision ? `Deploy on ${best.gpuType}.` : `Register a version with ${best.precision} weights, evaluate it, and deploy it on ${best.gpuType}.`;
   const loss = best.precision === precision ? '' : best.quality === null ? ' Nobody published what the precision loses of this model.' : best.quality.lossPercent === 0 ? ` No loss was found on ${best.quality.benchmark} (${best.quality.source}).` : ` It loses ${best.quality.lossPercent} % on ${best.quality.benchmark} (${best.quality.source}).`;

@@ -1,4 +1,5 @@
 import type { CommittedCapacity, ServiceLevel } from '@penstock/contract-events';
+import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
 import type { ModelFacts } from '../catalogue/model-facts.js';
 import { optionsFor, type FleetHardware } from '../fleet/fleet-options.js';
 import type { FleetDemand, FleetOption, FleetPart } from '../fleet/fleet-types.js';
@@ -25,7 +26,7 @@ export interface CapacityQuestion {
   readonly pricePerGpu: (gpuType: string) => number | null;
 }
 
-/** Kinds of parts that one promise may have; a whole number of replicas and a part of a GPU for the rest are two. */
+/** Replicas begin to start at most this long before a promise does. */
 const LEAD_SECONDS_MAX = 3_600;
 
 /** Every way to carry the promised rate within the objective, the cheapest first. Empty when no profile keeps the objective. */
@@ -48,7 +49,7 @@ export function countedCapacity(level: ServiceLevel, part: FleetPart, on: Pick<F
   return {
     option,
     capacity: { ...on, parts: counted(parts.parts), requestsPerS: null, perDomainMax: parts.perDomainMax, leadSeconds: 0, dollarsPerHour: pricePerGpu === null ? null : pricePerGpu * gpusOf(option), figuresFrom: 'declared' },
-    says: `${level.replicas} replicas, as many as were asked for${spareWords(level)}`,
+    says: `${countWords(level.replicas)}, as many as were asked for${spareWords(level)}`,
   };
 }
 
@@ -69,12 +70,15 @@ export function gpusOf(option: FleetOption): number {
 
 function capacityOf(question: CapacityQuestion, profile: ReplicaProfile, option: FleetOption, perReplica: number, rate: number): CapacityOption | undefined {
   const { level } = question;
-  const spared = withSpare(option.parts, level, question.domainsWith(option.gpuType));
+  // Replicas of one endpoint are alike: the rest of a rate takes a whole replica, unless it is all there is.
+  const largest = option.parts[0] as FleetPart;
+  const alike = option.parts.map(() => largest);
+  const spared = withSpare(alike, level, question.domainsWith(option.gpuType));
   if (spared === undefined) return undefined;
   const whole: FleetOption = { ...option, parts: spared.parts };
   const price = question.pricePerGpu(option.gpuType);
-  const full = option.parts.filter((part) => part.computeMilli >= 1_000 || part.migProfile !== null).length;
-  const carried = Math.max(rate, full * perReplica);
+  const isWhole = largest.computeMilli >= WHOLE_ACCELERATOR_MILLI || largest.migProfile !== null;
+  const carried = isWhole ? alike.length * perReplica : rate;
   const device = `${profile.device.tensorParallel === 1 ? '' : `${profile.device.tensorParallel} x `}${profile.device.gpuType}${profile.device.slice === null ? '' : ` ${profile.device.slice}`}`;
   return {
     option: whole,
@@ -82,7 +86,7 @@ function capacityOf(question: CapacityQuestion, profile: ReplicaProfile, option:
       gpuType: option.gpuType, sharing: option.sharing, precision: option.precision, parts: counted(whole.parts), requestsPerS: carried, perDomainMax: spared.perDomainMax,
       leadSeconds: Math.min(LEAD_SECONDS_MAX, Math.ceil(profile.startSeconds.object_store.value)), dollarsPerHour: price === null ? null : price * gpusOf(whole), figuresFrom: weakestSource(profile),
     },
-    says: `${option.parts.length} replicas on ${device} at ${profile.precision} carry ${round(rate)} requests/s within ${level.ttftMs} ms to the first token and ${level.itlMs} ms between tokens${spareWords(level)}`,
+    says: `${countWords(option.parts.length)} on ${device} at ${profile.precision} carry ${round(rate)} requests/s within ${level.ttftMs} ms to the first token and ${level.itlMs} ms between tokens${spareWords(level)}`,
   };
 }
 
@@ -98,6 +102,10 @@ function withSpare(parts: readonly FleetPart[], level: ServiceLevel, domains: nu
   let total = parts.length + 1;
   while (total - Math.ceil(total / domains) < parts.length) total += 1;
   return { parts: [...Array.from({ length: total - parts.length }, () => largest), ...parts], perDomainMax: Math.ceil(total / domains) };
+}
+
+export function countWords(replicas: number): string {
+  return `${replicas} ${replicas === 1 ? 'replica' : 'replicas'}`;
 }
 
 function spareWords(level: ServiceLevel): string {

@@ -107,23 +107,39 @@ export interface EndpointFloor {
   /** The highest of its promises. */
   readonly priority: number;
   readonly reservationIds: readonly string[];
+  /** What each of its replicas has to have, by the most urgent promise of a rate; null where only numbers of replicas were promised. */
+  readonly hardware: PromisedHardware | null;
+}
+
+/** What a promised rate rests on. */
+export interface PromisedHardware {
+  readonly gpuType: string;
+  readonly migProfile: string | null;
+  /** Of each accelerator, in thousandths. */
+  readonly computeMilli: number;
 }
 
 /** Floors of all endpoints with a promise that is in force, by endpoint. Several promises on one endpoint add up. */
 export function floorsAt(book: CommitmentBook, nowMs: number): ReadonlyMap<string, EndpointFloor> {
   const floors = new Map<string, EndpointFloor>();
-  for (const made of book.standing.values()) {
+  for (const made of [...book.standing.values()].sort((one, other) => other.level.priority - one.level.priority)) {
     const { beginMs, endMs } = windowOf(made);
     if (beginMs > nowMs || endMs <= nowMs) continue;
     const { endpointId, priority } = made.level;
-    const before = floors.get(endpointId) ?? { replicas: 0, priority: 0, reservationIds: [] };
+    const before = floors.get(endpointId) ?? { replicas: 0, priority: 0, reservationIds: [], hardware: null };
     floors.set(endpointId, {
       replicas: before.replicas + made.capacity.parts.reduce((sum, { count }) => sum + count, 0),
       priority: Math.max(before.priority, priority),
       reservationIds: [...before.reservationIds, made.reservationId],
+      hardware: before.hardware ?? hardwareOfPromise(made),
     });
   }
   return floors;
+}
+
+function hardwareOfPromise({ capacity }: ReservationMadeV1): PromisedHardware | null {
+  const [part] = capacity.parts;
+  return capacity.requestsPerS === null || part === undefined ? null : { gpuType: capacity.gpuType, migProfile: part.migProfile, computeMilli: part.computeMilli };
 }
 
 /** Promises that are over, and those of endpoints that are gone. */

@@ -134,7 +134,7 @@ describe('the book of promises', () => {
     book = record(book, { type: 'reservation.refused.v1', data: refusal }, 9);
     expect(book.lastSequence).toBe(9);
     const begin = Date.parse(first.level.from);
-    expect(floorsAt(book, begin - 60_000).get('ep_01')).toEqual({ replicas: 6, priority: 900, reservationIds: ['res_01', 'res_b'] });
+    expect(floorsAt(book, begin - 60_000).get('ep_01')).toEqual({ replicas: 6, priority: 900, reservationIds: ['res_b', 'res_01'], hardware: { gpuType: 'H100-80GB-SXM', migProfile: null, computeMilli: 1_000 } });
     expect(floorsAt(book, begin - 3_600_000).size).toBe(0);
     expect(commitmentDecider.decide({ kind: 'make', data: first }, book)).toEqual({ kind: 'accepted', events: [] });
     const release = { kind: 'release', reservationId: 'res_b', cause: 'operator', reason: 'not needed' } as const;

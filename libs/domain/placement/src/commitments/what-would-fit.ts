@@ -1,7 +1,7 @@
 import type { FittingAlternative, ServiceLevel } from '@penstock/contract-events';
 import type { FleetNode } from '../fleet/fleet-types.js';
 import type { AdmissionInput } from './admit-reservation.js';
-import { gpusOf, type CapacityOption } from './capacity-options.js';
+import { countWords, gpusOf, type CapacityOption } from './capacity-options.js';
 import { windowOf } from './commitment-book.js';
 import { CommittedFleet } from './committed-fleet.js';
 import { beginMsOf, endMsOf, promisedRate } from './service-terms.js';
@@ -108,10 +108,10 @@ function alternative(kind: FittingAlternative['kind'], { option, capacity }: Cap
 }
 
 function amount(level: ServiceLevel): string {
-  return level.replicas > 0 ? `${level.replicas} replicas` : `${Math.round(promisedRate(level) * 100) / 100} requests/s`;
+  return level.replicas > 0 ? countWords(level.replicas) : `${Math.round(promisedRate(level) * 100) / 100} requests/s`;
 }
 
 function hardware({ option, capacity }: CapacityOption): string {
   const gpus = Math.ceil(gpusOf(option) * 100) / 100;
-  return `${option.parts.length} replicas on ${gpus} x ${option.gpuType} at ${option.precision}${capacity.dollarsPerHour === null ? '' : `, $${capacity.dollarsPerHour.toFixed(2)}/h`}`;
+  return `${countWords(option.parts.length)} on ${gpus} x ${option.gpuType} at ${option.precision}${capacity.dollarsPerHour === null ? '' : `, $${capacity.dollarsPerHour.toFixed(2)}/h`}`;
 }

@@ -20,7 +20,7 @@ export interface FleetHardware {
 const SHARE_STEP_MILLI = 25;
 
 /** More replicas of one kind than this are no sensible way to serve one endpoint. */
-const REPLICAS_MAX = 128;
+export const REPLICAS_MAX = 128;
 
 const CPU_MILLI_PER_ACCELERATOR = 2_000;
 const HOST_MEMORY_MIB_PER_REPLICA = 4_096;

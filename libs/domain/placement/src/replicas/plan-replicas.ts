@@ -1,7 +1,7 @@
 import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
 import { isFree } from '../fleet/find-seat.js';
-import type { FleetSeat } from '../fleet/fleet-types.js';
+import type { FleetPart, FleetSeat } from '../fleet/fleet-types.js';
 import { assessNode, compareEligible, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
 import { chooseDrains, countOf, unitsOf } from './choose-drains.js';
 import { compareText } from './compare-text.js';
@@ -23,6 +23,13 @@ export const LEAVING_MOVES_MAX = 32;
 
 /** So long before a node is taken back its replicas drain, whether their successors are ready or not. */
 export const RECLAIM_DRAIN_MS = 30_000;
+
+/** Room that nobody else of a plan may take. */
+interface KeptRoom {
+  readonly part: FleetPart;
+  readonly seat: FleetSeat;
+  readonly isPromised: boolean;
+}
 
 /**
  * Decides which replicas to place where, which to drain and what has to be refused, each with its reason, and how nodes that are
@@ -63,6 +70,7 @@ export class ReplicaPlanner {
   private placeMissing(drained: ReadonlySet<string>): readonly PlannedDrain[] {
     const ranked = rankDemands(this.fleet, this.input.demands, this.input.standings ?? new Map(), (demand) => isWaiting(demand, this.input.nowMs));
     const preempted: PlannedDrain[] = [];
+    const kept: KeptRoom[] = [];
     let maker: RoomMaker | undefined;
     for (const { unit, demand } of ranked.units) {
       const isRefused = this.refusals.has(demand.endpointId);
@@ -71,22 +79,40 @@ export class ReplicaPlanner {
       if (demand.profileHoles.length > 0 || (isRefused && !unit.isPromised)) continue;
       maker ??= new RoomMaker(this.input, ranked, drained);
       const made = maker.makeRoom(unit, demand, this.placements);
-      if (made === undefined) continue;
+      if (made === undefined) {
+        this.blameKept(demand, kept);
+        continue;
+      }
       preempted.push(...made.drains);
-      this.keepFree(made);
+      kept.push({ ...this.keepFree(made), isPromised: unit.isPromised });
       const refusal = this.refusals.get(demand.endpointId);
       if (refusal !== undefined) this.refusals.set(demand.endpointId, { ...refusal, hint: 'room is being made for it: other replicas drain' });
     }
     return preempted;
   }
 
-  /** Nobody else of this plan takes room that is made for somebody. */
-  private keepFree({ way: { part }, seat }: MadeRoom): void {
+  /** Where a replica would have room but for what is kept for others, its refusal says so. */
+  private blameKept(demand: PlacementDemand, kept: readonly KeptRoom[]): void {
+    const refusal = this.refusals.get(demand.endpointId);
+    if (refusal === undefined || kept.length === 0 || (refusal.code !== 'no_room' && refusal.code !== 'no_memory')) return;
+    for (const { part, seat } of kept) this.fleet.state.release(part, seat);
+    const about = this.assessment(demand, null);
+    const wouldFit = this.nodes.filter((node) => assessNode(node, about).kind === 'eligible').length >= demand.rules.nodes;
+    for (const { part, seat } of kept) this.fleet.state.take(part, seat);
+    if (!wouldFit) return;
+    const isPromised = kept.some((room) => room.isPromised);
+    this.refusals.set(demand.endpointId, { ...refusal, code: isPromised ? 'reserved' : 'fair_share', reason: isPromised ? 'the room that there is, is kept for replicas that were promised' : 'the room that there is, is kept for tenants below their fair share' });
+  }
+
+  /** Nobody else of this plan takes room that is made for somebody. Returns what was taken. */
+  private keepFree({ way: { part }, seat }: MadeRoom): Pick<KeptRoom, 'part' | 'seat'> {
     const { state } = this.fleet;
     const [gpu] = seat.gpus;
     const book = gpu === undefined ? null : state.pools[state.poolOfGpu(gpu)]?.book;
     const isPlaceable = part.migProfile === null || (gpu !== undefined && book !== null && book !== undefined && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0));
-    state.take(isPlaceable ? part : { ...part, migProfile: null, computeMilli: WHOLE_ACCELERATOR_MILLI, vramMib: 0 }, seat);
+    const taken = isPlaceable ? part : { ...part, migProfile: null, computeMilli: WHOLE_ACCELERATOR_MILLI, vramMib: 0 };
+    state.take(taken, seat);
+    return { part: taken, seat };
   }
 
   /** Takes the seat of a successor, where it is free. */

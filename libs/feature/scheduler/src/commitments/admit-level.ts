@@ -39,8 +39,8 @@ export function admitLevel(state: AdmissionState, reservationId: string, level: 
   const migProfile = endpoint.rules?.migProfile ?? null;
   const profiles = answer.profiles.filter(({ device }) => migProfile === null || device.slice === migProfile);
   if (knowledge === undefined || profiles.length === 0) {
-    const isKnown = knowledge !== undefined && knowledge.model !== null && answer.refused.length === 0;
-    return refusal(reservationId, level, isKnown ? 'objective_unreachable' : 'no_profile', isKnown ? hintFor(knowledge, hardware, shape) : holesOf(endpoint, knowledge, answer));
+    const isKnown = knowledge !== undefined && knowledge.model !== null && answer.refused.length === 0 && hardware.some(({ gpu }) => gpu.bandwidthGbPerS > 0);
+    return refusal(reservationId, level, isKnown ? 'objective_unreachable' : 'no_profile', isKnown ? hintFor(knowledge, hardware, shape) : holesOf(endpoint, knowledge, answer, hardware));
   }
   return admitReservation({
     ...common, hint: hintFor(knowledge, hardware, shape),
@@ -57,9 +57,9 @@ function hintFor(knowledge: ModelKnowledge, hardware: readonly FleetHardware[], 
 }
 
 /** A plan never rests on a profile with holes. */
-function holesOf(endpoint: EndpointState, knowledge: ModelKnowledge | undefined, { refused }: ProfileAnswer): string {
+function holesOf(endpoint: EndpointState, knowledge: ModelKnowledge | undefined, { refused }: ProfileAnswer, hardware: readonly FleetHardware[]): string {
   const lacking = [...(knowledge?.missing ?? ['its model version']), ...refused.map(({ gpuType, precision, missing }) => `${missing.join(', ')} of its measurement on ${gpuType} at ${precision}`)];
-  return `too little is known of ${endpoint.name} to turn a rate into replicas; missing: ${lacking.join('; ') || 'any measurement on the hardware of the fleet'}. Let a replica run under load so that it is measured, or reserve a number of replicas`;
+  return `too little is known of ${endpoint.name} to turn a rate into replicas; missing: ${lacking.join('; ') || `any measurement on ${hardware.map(({ gpu }) => gpu.type).join(', ') || 'hardware that it may run on'}`}. Let a replica run under load so that it is measured, or reserve a number of replicas`;
 }
 
 /** A replica as the endpoint is deployed. What it takes of an accelerator follows from its memory and its rules. */

@@ -52,6 +52,10 @@ describe('reservations', () => {
     const reply = await reserve(level('ep_1', { tolerates: 'replica' }));
     expect(reply).toMatchObject({ kind: 'ok', value: { kind: 'made', reservation: { status: 'in-force', capacity: { gpuType: 'H100-80GB-SXM', precision: 'bf16' } } } });
     expect(world.eventsOf('reservation.made.v1')).toHaveLength(1);
+    // Each promised replica has the compute that the rate needs to itself.
+    await world.run(1_000);
+    const share = reply.kind === 'ok' && reply.value.kind === 'made' ? reply.value.reservation.capacity?.parts[0]?.computeMilli : undefined;
+    expect(world.living('ep_1').map(({ computeMilli }) => computeMilli)).toEqual([share, share]);
     const listed = await world.commands.send(listReservations, {});
     if (listed.kind !== 'ok' || listed.value.reservations[0] === undefined) throw new Error('it stands');
     const { reservationId, floor } = listed.value.reservations[0];

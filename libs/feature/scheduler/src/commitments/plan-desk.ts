@@ -54,8 +54,8 @@ export class PlanDesk {
     if ('code' in question) return refused(question);
     const { knowledge, profiles, objective, hardware, ratePerS } = question;
     const options = profiles.flatMap((profile) => optionsFor(knowledge, [profile], hardware, ratePerS, objective));
-    const demand: FleetDemand = { endpointId: knowledge.endpoint?.endpointId ?? knowledge.name, options, hint: hintOf(question), allowsSpot: imagined.allowsSpot, pinnedNodeIds: null, tolerations: knowledge.endpoint?.rules?.tolerations ?? [] };
-    const plan = planOne({ ...question.live, ...this.commitments() }, { ...demand, endpointId: `planned ${demand.endpointId}` });
+    const demand: FleetDemand = { endpointId: `planned ${knowledge.name}`, options, hint: hintOf(question), allowsSpot: imagined.allowsSpot, pinnedNodeIds: null, tolerations: knowledge.endpoint?.rules?.tolerations ?? [] };
+    const plan = planOne({ ...question.live, ...this.commitments() }, demand);
     return ok({ plan: tell(plan, question.live), requestsPerS: ratePerS, profiles: profiles.slice(0, PROFILES_TOLD_MAX).map((profile) => tellProfile(profile, objective)), advice: advise(question) });
   }
 
