@@ -100,7 +100,7 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, 
     running: state.runningOn(replica.replicaId),
     replaces: replica.replaces,
   }));
-  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }), floor?.replicas ?? 0);
+  const wanted = wantedOf(endpoint, version, state, countOf({ replicas: serving, pending }), floor?.replicas ?? 0);
   if (wanted.replicas === 0 && serving.length === 0) return undefined;
   const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
   return {
@@ -144,14 +144,16 @@ function holesOf(version: ModelVersionState | undefined): readonly string[] {
 }
 
 /** Where something is not known (yet), what is there stays: nothing is placed, drained or refused. */
-function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, scaling: ScalingState, present: number, floor: number): { readonly replicas: number; readonly reason: string } {
+function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, { scaling, book }: PlanningState, present: number, floor: number): { readonly replicas: number; readonly reason: string } {
   if (endpoint.status === 'retired') return { replicas: 0, reason: 'the endpoint was retired' };
   if (version?.status === 'rejected') return { replicas: 0, reason: `its model version was rejected: ${version.rejection ?? 'no reason is known'}` };
   if (version?.status !== 'registered') return { replicas: present, reason: 'its model version is not registered yet' };
   const wanted = scaling.wanted.get(endpoint.endpointId);
   if (floor > (wanted?.replicas ?? present)) return { replicas: floor, reason: `${floor} are promised` };
-  if (wanted === undefined) return { replicas: present, reason: 'the autoscaler did not decide yet' };
-  return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
+  if (wanted !== undefined) return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
+  // Replicas that stood for a promise alone are not left over when it ends.
+  const isOver = floor === 0 && book.ended.some(({ level }) => level.endpointId === endpoint.endpointId);
+  return isOver ? { replicas: 0, reason: 'what was promised of it is over, and nothing else wants it' } : { replicas: Math.max(floor, present), reason: 'the autoscaler did not decide yet' };
 }
 
 /** An engine that somebody else runs takes no memory of ours. */

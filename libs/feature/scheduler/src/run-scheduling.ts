@@ -1,7 +1,7 @@
 import { catalogProjection } from '@penstock/domain-catalog';
 import { fleetProjection, type FleetState } from '@penstock/domain-lifecycle';
 import { scalingProjection } from '@penstock/domain-scaling';
-import { commitmentProjection, tenantTiersProjection } from '@penstock/domain-placement';
+import { commitmentProjection, tenantTiersProjection, type CommitmentBook } from '@penstock/domain-placement';
 import { ReconcileLoop } from '@penstock/feature-shell';
 import type { LiveProjection } from '@penstock/kernel';
 import { CommitmentWriter } from './commitments/commitment-writer.js';
@@ -25,6 +25,7 @@ export interface SchedulerDesks {
 
 export interface RunningScheduling {
   readonly fleet: LiveProjection<FleetState>;
+  readonly book: LiveProjection<CommitmentBook>;
   readonly desks: SchedulerDesks;
   readonly writer: FleetWriter;
   readonly plans: PlanWatch;
@@ -60,6 +61,7 @@ export async function runScheduling(config: SchedulerConfig, ports: SchedulerPor
   loop.start();
   return {
     fleet,
+    book,
     desks,
     writer,
     plans,

@@ -87,7 +87,6 @@ describe('promises are kept', () => {
   test('a promise begins before its time by as long as its replicas take to start, and ends by itself', async () => {
     await FakeAgent.join(world, 'n1', GB);
     await world.deploy('ep_1', { minReplicas: 0 });
-    await world.want('ep_1', 0);
     await world.run(200);
     const from = new Date(world.clock.now() + 10_000).toISOString();
     const to = new Date(world.clock.now() + 20_000).toISOString();
