@@ -29,6 +29,7 @@ import { TokenizeRoutes } from './operations/tokenize-routes.js';
 import type { StoredAnswers } from './stored/stored-answers.js';
 import type { StoredExchange } from './stored/stored-exchange.js';
 import { TensorRoutes } from './tensor/tensor-routes.js';
+import { ModelDesk } from './work/model-desk.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
 
 /** What the gateway makes for its routes besides what every request works with. */
@@ -54,6 +55,7 @@ export class GatewayModule {
         { provide: STORED_ANSWERS, useValue: extras.answers },
         { provide: STORED_EXCHANGE, useValue: extras.stored },
         OpenStreams,
+        ModelDesk,
         OperationDesk,
         ...routeGroups,
       ],
