@@ -8,6 +8,7 @@ import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js
 import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
+import { NodesCordon, NodesDrain, NodesList, NodesReclaim, NodesUncordon } from './commands/nodes.js';
 import { PlanDeploy, PlanNodes } from './commands/plan.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
@@ -34,6 +35,11 @@ export const commandTable = {
   'limits:show': LimitsShow,
   models: Models,
   'nats-users': NatsUsers,
+  'nodes:cordon': NodesCordon,
+  'nodes:drain': NodesDrain,
+  'nodes:ls': NodesList,
+  'nodes:reclaim': NodesReclaim,
+  'nodes:uncordon': NodesUncordon,
   'plan:deploy': PlanDeploy,
   'plan:nodes': PlanNodes,
   ps: Ps,

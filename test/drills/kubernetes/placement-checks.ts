@@ -105,7 +105,7 @@ async function checkGang(cluster: Cluster): Promise<void> {
   const gang = buildLeaderWorkerSet(
     {
       assignment: {
-        replicaId: 'rep_gang', endpointId: 'ep_gang', modelVersionId: 'mv_gang', nodeId: 'node_gang', acceleratorIds: [], members: [], mig: null, reservedBytes: 1, engine: 'vllm', modelName: 'gang',
+        replicaId: 'rep_gang', endpointId: 'ep_gang', modelVersionId: 'mv_gang', nodeId: 'node_gang', acceleratorIds: [], members: [], mig: null, tolerations: [], reservedBytes: 1, engine: 'vllm', modelName: 'gang',
         source: { kind: 'hugging-face', repository: 'owner/model', revision: 'main', files: [] }, slots: 8, contextTokens: 4_096, engineOptions: {},
       },
       nodeNames: ['gpu-0', 'gpu-1'],

@@ -29,6 +29,21 @@ export const deployRequest = z.object({
     gpu_count: z.int().min(1).max(64).default(1),
     min_replicas: z.int().min(0).max(1_000).default(1),
     max_replicas: z.int().min(1).max(1_000).default(1),
+    /** Nodes that one replica is spread over, with `gpu_count` GPUs on each. */
+    nodes: z.int().min(1).max(64).default(1),
+    /** A MIG instance instead of a whole GPU, such as `1g.10gb`. */
+    mig_profile: z.string().min(1).max(50).optional(),
+    /** Per cent of one GPU's compute that is set aside; left out, it shares the GPU without a reserved part. */
+    gpu_compute_percent: z.number().min(0.1).max(100).optional(),
+    /** Cores and bytes of host memory that are set aside on each node. */
+    cpu_cores: z.number().min(0).max(1_024).optional(),
+    host_memory_bytes: z.int().min(0).optional(),
+    /** Whether nodes that may be taken back at short notice will do. */
+    allow_spot: z.boolean().default(false),
+    /** Only these nodes; an operator's choice. */
+    node_ids: z.array(z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)).min(1).max(1_000).optional(),
+    /** Taints that its replicas may stand on. */
+    tolerations: z.array(z.string().min(1).max(200)).max(50).default([]),
   }).prefault({}),
   scaling: z.object({
     metric: z.string().max(100).optional(),

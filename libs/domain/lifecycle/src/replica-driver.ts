@@ -25,6 +25,8 @@ export interface ReplicaAssignment {
   readonly members: readonly ReplicaMember[];
   /** The MIG instance that it runs in; null without. */
   readonly mig: { readonly profile: string; readonly start: number } | null;
+  /** Taints of its nodes that it may stand on. */
+  readonly tolerations: readonly string[];
   /** Bytes set aside for it, over all its accelerators. */
   readonly reservedBytes: number;
   readonly engine: EngineKind;

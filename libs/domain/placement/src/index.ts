@@ -12,6 +12,7 @@ export * from './mig/pack-mig.js';
 export * from './mig/mig-program.js';
 export * from './optimiser.js';
 export * from './catalogue/gpu-types.js';
+export * from './catalogue/hardware-wishes.js';
 export * from './catalogue/model-facts.js';
 export * from './catalogue/node-shapes.js';
 export * from './fleet/fleet-options.js';

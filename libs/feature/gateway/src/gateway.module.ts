@@ -4,6 +4,7 @@ import { CommitmentRoutes } from './admin/commitment-routes.js';
 import { EventRoutes } from './admin/event-routes.js';
 import { KeyRoutes } from './admin/key-routes.js';
 import { LimitRoutes } from './admin/limit-routes.js';
+import { NodeRoutes } from './admin/node-routes.js';
 import { PlatformRoutes } from './admin/platform-routes.js';
 import { ProgressRoutes } from './admin/progress-routes.js';
 import { ServiceAccountRoutes } from './admin/service-account-routes.js';
@@ -40,7 +41,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, CommitmentRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, CommitmentRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

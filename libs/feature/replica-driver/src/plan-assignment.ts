@@ -10,6 +10,7 @@ export function planAssignment(replica: ReplicaState, catalog: CatalogState): Re
   const { replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, members, mig, reservedBytes } = replica;
   return {
     replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, members, mig, reservedBytes,
+    tolerations: endpoint.rules?.tolerations ?? [],
     engine: endpoint.engine,
     modelName: version.modelName,
     source: registered.source,

@@ -3,7 +3,7 @@ import { agentConfig, startAgent } from '@penstock/feature-agent';
 import { registryConfig, startRegistry } from '@penstock/feature-registry';
 import type { RunningService } from '@penstock/feature-shell';
 import { CacheArtifactInspector, NodeArtifactCache } from '@penstock/infra-artifacts';
-import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, OnnxDriver, TritonDriver, VllmDriver } from '@penstock/infra-engines';
+import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, NvidiaMigDriver, OnnxDriver, TritonDriver, VllmDriver } from '@penstock/infra-engines';
 import { PostgresCatalogQueries, registryTableProjection } from '@penstock/infra-postgres';
 import { defaultCacheDir, ensureRuntime, RUNTIMES, type RuntimeName } from '@penstock/infra-runtimes';
 import { z } from 'zod';
@@ -80,6 +80,7 @@ export async function composeAgent(environment: Environment): Promise<RunningSer
       artifacts: openArtifactCache(environment),
       records: new FileEngineRecords(join(config.AGENT_DATA_DIR, 'engines.json')),
       hardware: new MachineHardwareProbe(),
+      mig: new NvidiaMigDriver(),
       agentVersion: AGENT_VERSION,
     });
     return withClosers(service, closers);

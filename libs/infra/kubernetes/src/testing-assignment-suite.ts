@@ -3,7 +3,7 @@ import type { NodeDevice } from './observed/node-devices.js';
 import type { PodSettings } from './objects/replica-pod.js';
 
 export const assignment: ReplicaAssignment = {
-  replicaId: 'rep_01', endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId: 'node_01', acceleratorIds: ['acc_0', 'acc_1'], members: [{ nodeId: 'node_01', acceleratorIds: ['acc_0', 'acc_1'] }], mig: null, reservedBytes: 1, engine: 'vllm', modelName: 'llama',
+  replicaId: 'rep_01', endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId: 'node_01', acceleratorIds: ['acc_0', 'acc_1'], members: [{ nodeId: 'node_01', acceleratorIds: ['acc_0', 'acc_1'] }], mig: null, tolerations: [], reservedBytes: 1, engine: 'vllm', modelName: 'llama',
   source: { kind: 'hugging-face', repository: 'owner/model', revision: 'abc', files: ['model.gguf'] }, slots: 8, contextTokens: 4_096, engineOptions: { gpu_memory_utilization: 0.9, enforce_eager: true },
 };
 

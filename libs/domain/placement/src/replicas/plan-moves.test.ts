@@ -1,27 +1,11 @@
+import { ExhaustiveOptimiser } from '@penstock/testing-kit';
 import { describe, expect, test } from '@jest/globals';
-import type { IntegerProgram, Optimiser, ProgramSolution } from '../optimiser.js';
 import type { Holding } from './placement-input.js';
 import { planConsolidation } from './plan-moves.js';
 import { planReplicas, ReplicaPlanner } from './plan-replicas.js';
 import { demand, GB, holding, input, migNode, node, replica } from './testing-fleet-suite.js';
 
-/** Tries every choice of whole variables that are 0 or 1: for programs of a few variables. */
-const exhaustive: Optimiser = {
-  minimise: async (program: IntegerProgram): Promise<ProgramSolution> => {
-    let best: readonly number[] = [];
-    let cost = Number.POSITIVE_INFINITY;
-    for (let choice = 0; choice < 2 ** program.variables.length; choice += 1) {
-      const values = program.variables.map((_, index) => (choice >> index) & 1);
-      const isLegal = program.constraints.every(({ terms, atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY }) => {
-        const sum = terms.reduce((total, { variable, times }) => total + times * (values[variable] as number), 0);
-        return sum >= atLeast - 1e-9 && sum <= atMost + 1e-9;
-      });
-      const total = program.variables.reduce((sum, variable, index) => sum + variable.cost * (values[index] as number), 0);
-      if (isLegal && total < cost) [best, cost] = [values, total];
-    }
-    return { status: 'optimal', cost, bound: cost, values: best };
-  },
-};
+const exhaustive = new ExhaustiveOptimiser();
 const limits = { timeMs: 1_000, gap: 0 };
 const GPU = 81_101 * 1_048_576;
 
