@@ -1,5 +1,6 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { KeyUses } from './access/key-uses.js';
+import { CommitmentRoutes } from './admin/commitment-routes.js';
 import { EventRoutes } from './admin/event-routes.js';
 import { KeyRoutes } from './admin/key-routes.js';
 import { LimitRoutes } from './admin/limit-routes.js';
@@ -29,6 +30,7 @@ import { TokenizeRoutes } from './operations/tokenize-routes.js';
 import type { StoredAnswers } from './stored/stored-answers.js';
 import type { StoredExchange } from './stored/stored-exchange.js';
 import { TensorRoutes } from './tensor/tensor-routes.js';
+import { ModelDesk } from './work/model-desk.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS, KEY_USES, STORED_ANSWERS, STORED_EXCHANGE } from './tokens.js';
 
 /** What the gateway makes for its routes besides what every request works with. */
@@ -39,7 +41,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, BatchesRoutes, UsageRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, CommitmentRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {
@@ -54,6 +56,7 @@ export class GatewayModule {
         { provide: STORED_ANSWERS, useValue: extras.answers },
         { provide: STORED_EXCHANGE, useValue: extras.stored },
         OpenStreams,
+        ModelDesk,
         OperationDesk,
         ...routeGroups,
       ],

@@ -2,7 +2,6 @@ import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
-import { DEFAULT_PRIORITY } from '@penstock/domain-routing';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -96,11 +95,11 @@ export class ChatExchange implements WatchedExchange {
       // Nothing reaches an engine that a crash could leave without a record.
       if (attempt === 0) await this.usage.written();
       if (this.isGone) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, document, traceparent, batchId, request } = this.job;
+      const { requestId, principal, endpoint, document, traceparent, priority, request } = this.job;
       const asked = {
         requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
         promptTokensEstimate: estimatePromptTokens(document.text.length), answerTokensMax: answerTokensMax(request, endpoint.serving.contextTokens),
-        priority: batchId === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.goneSignal(),
+        priority, weight: 1, traceparent, signal: () => this.goneSignal(),
         ...(attempt === 0 ? {} : { waitMsMax: RETRY_WAIT_MS_MAX }),
       };
       const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));

@@ -1,7 +1,10 @@
 import type { LimitsSetV1 } from '@penstock/contract-events';
 import { contextTokensMaxOf, limitsOn, type AccessState, type Principal } from '@penstock/domain-access';
+import type { PriorityClass } from '@penstock/domain-routing';
 import type { OpenUsage } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
+import type { DirectCall } from '../http/route-call.js';
+import { priorityOf } from './priority-of.js';
 import { limitFault, tooLargeFault, type NamedAsk } from './limit-fault.js';
 import { rateHeaders } from './rate-headers.js';
 import type { QuotaDesk, QuotaHeld } from './quota-desk.js';
@@ -54,6 +57,11 @@ export class RequestLimits {
     const promptTokens = Math.ceil(bodyBytes / BYTES_PER_TOKEN_USUAL);
     if (promptTokens >= limit) throw new RequestFault({ code: 'context_length_exceeded', message: `Your key may use ${limit} tokens in one request, and this one has about ${promptTokens} before its answer. Shorten it, or have the limit raised.`, param: 'messages' });
     return Math.min(endpointTokens, limit);
+  }
+
+  /** Where a request of the caller to the model stands in a queue. Lines of batch jobs come last. */
+  priority({ principal, batchId }: Pick<DirectCall, 'principal' | 'batchId'>, modelName: string, serviceTier: unknown): PriorityClass {
+    return batchId === null ? priorityOf(limitsOn(this.access(), principal, modelName), serviceTier) : 'batch';
   }
 
   /** Takes the request out of every limit it is under, or throws the {@link RequestFault} that says which one it met. */
