@@ -55,7 +55,7 @@ export function holdingsOf(fleet: FleetState): readonly Holding[] {
   return [...living.map((replica) => ({ ...replica, isLeaving: replica.phase === 'draining' })), ...fleet.ledger.pending.values()];
 }
 
-/** Nodes that are up, as the planner takes them. */
+/** Nodes that are up, as the planner takes them. Without the time, announced reclaims count however old they are. */
 export function nodesUp(fleet: FleetState, nowMs = Number.NEGATIVE_INFINITY): readonly PlacementNode[] {
   return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet, nowMs));
 }
