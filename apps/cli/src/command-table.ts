@@ -13,7 +13,7 @@ import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
-import { WhyEndpoint, WhyReplica } from './commands/why.js';
+import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
 
 /** Every command by its words, as oclif finds them. */
 export const commandTable = {
@@ -44,4 +44,5 @@ export const commandTable = {
   usage: Usage,
   'why:endpoint': WhyEndpoint,
   'why:replica': WhyReplica,
+  'why:request': WhyRequest,
 };

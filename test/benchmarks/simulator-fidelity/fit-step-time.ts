@@ -1,11 +1,16 @@
 // Fits the linear step time to measured serving points, and says how well it does on shapes that the fit has not seen.
 import type { LinearStepTime } from '@penstock/domain-engine-model';
 
-/** One measured point: requests of one length, so many of them always in the engine. */
+/** One measured point: requests of one length, so many of them always with the server. */
 export interface ServingPoint {
   readonly promptTokens: number;
   readonly outputTokens: number;
+  /** Requests with the server at once: those that wait for their first token, and those that decode. */
   readonly concurrency: number;
+  /** As many sequences as the cache holds at their mean length. */
+  readonly sequencesMax: number;
+  /** Mean time to the first token, in milliseconds: a condition of the point, as its concurrency is; nothing predicts it here. */
+  readonly ttftMs: number;
   /** Mean time between tokens, in milliseconds. */
   readonly tpotMs: number;
 }
@@ -18,14 +23,26 @@ const PASSES = 6;
 const ERROR_FLOOR = 0.005;
 /** The error whose weight is 1. */
 const ERROR_UNIT = 0.04;
+/** Rounds until step time and number of decoding sequences agree; each halves what is left of their difference. */
+const BALANCE_ROUNDS = 60;
+
+/**
+ * Sequences that decode at once, by Little's law: of the time a request is with the server, it decodes
+ * `outputTokens * tpotMs` and waits `ttftMs` for its first token. At 1024/512 and 128 requests the 8B model on four
+ * accelerators spends 2 s of 7 s before the first token, so that only 92 of them decode.
+ */
+function decodingAt({ outputTokens, concurrency, sequencesMax, ttftMs }: ServingPoint, tpotMs: number): number {
+  const decodeMs = outputTokens * tpotMs;
+  return Math.min(sequencesMax, (concurrency * decodeMs) / (ttftMs + decodeMs));
+}
 
 /**
  * What a step of the steady state computes, as factors of the coefficients: in the `outputTokens` steps of one answer every place
- * starts one prompt, so a step carries `concurrency / outputTokens` prompts on average.
+ * starts one prompt, so a step carries `decoding / outputTokens` prompts on average.
  */
-function factorsOf({ promptTokens, outputTokens, concurrency }: ServingPoint): number[] {
-  const prompts = concurrency / outputTokens;
-  return [1, concurrency / 1e3, (prompts * promptTokens) / 1e3, (concurrency * (promptTokens + outputTokens / 2)) / 1e6, (prompts * promptTokens ** 2) / 2e6];
+function factorsOf({ promptTokens, outputTokens }: ServingPoint, decoding: number): number[] {
+  const prompts = decoding / outputTokens;
+  return [1, decoding / 1e3, (prompts * promptTokens) / 1e3, (decoding * (promptTokens + outputTokens / 2)) / 1e6, (prompts * promptTokens ** 2) / 2e6];
 }
 
 function coefficientsOf(solution: readonly number[]): LinearStepTime {
@@ -35,8 +52,12 @@ function coefficientsOf(solution: readonly number[]): LinearStepTime {
 
 const listOf = ({ baseMs, decodeUs, prefillUs, contextNs, attentionNs }: LinearStepTime): number[] => [baseMs, decodeUs, prefillUs, contextNs, attentionNs];
 
+/** The step time at which as many sequences decode as that step time leaves decoding; the measured one is not looked at. */
 export function predictTpotMs(point: ServingPoint, coefficients: LinearStepTime): number {
-  return dot(factorsOf(point), listOf(coefficients));
+  const solution = listOf(coefficients);
+  let tpotMs = dot(factorsOf(point, Math.min(point.concurrency, point.sequencesMax)), solution);
+  for (let round = 0; round < BALANCE_ROUNDS; round += 1) tpotMs = (tpotMs + dot(factorsOf(point, decodingAt(point, tpotMs)), solution)) / 2;
+  return tpotMs;
 }
 
 /**
@@ -44,7 +65,7 @@ export function predictTpotMs(point: ServingPoint, coefficients: LinearStepTime)
  * its last error. Points of few shapes do not tell the coefficients apart; there `prior` decides.
  */
 export function fitStepTime(points: readonly ServingPoint[], prior: LinearStepTime): LinearStepTime {
-  const measured = points.map((point) => factorsOf(point).map((factor) => factor / point.tpotMs));
+  const measured = points.map((point) => factorsOf(point, decodingAt(point, point.tpotMs)).map((factor) => factor / point.tpotMs));
   const expected = listOf(prior);
   let solution = [...expected];
   let weights = measured.map(() => 1);

@@ -43,7 +43,8 @@ function h100Detail(groups: readonly GroupError[]): unknown {
   return {
     byModel,
     without8bOnFourAndEight: pooled(groups.filter((group) => !isWide8b(group))),
-    cause: 'Most of the residual is 8B on four and eight accelerators, where a step takes 3 to 10 ms and the measured time per token does not grow with the work of a step: '
+    load: 'How many sequences decode at once follows from the concurrency and the mean time to the first token of a row by Little\'s law; its time between tokens is predicted.',
+    cause: 'The largest residual is 8B on four and eight accelerators, where a step takes 3 to 10 ms and the measured time per token does not grow with the work of a step: '
       + '1024/128 and 2048/128 at concurrency 128 both took 23.4 ms, 1024/256 took 10.1 ms, which points at the front end and not at the accelerators. In-sample errors there are as large.',
     groups: groups.map(({ group, points, shapes, mapePct, inSampleMapePct }) => ({ group, points, shapes, heldOut: rounded(mapePct), inSample: rounded(inSampleMapePct) })),
   };

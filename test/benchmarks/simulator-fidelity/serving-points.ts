@@ -69,10 +69,9 @@ function groupOf(name: string, rows: readonly Row[]): Group {
   return { name, model, backend, tensorParallel: layout.tensorParallel, datasheet: datasheetStepTime(shape, accelerator, layout), points: rows.map((row) => pointOf(row, kvTokens)) };
 }
 
-/** No more sequences run than the cache holds at their mean length; the rest of the asked concurrency waits. */
 function pointOf(row: Row, kvTokens: number): ServingPoint {
   const [promptTokens, outputTokens] = [numberOf(row, 'isl'), numberOf(row, 'osl')];
-  return { promptTokens, outputTokens, concurrency: Math.min(numberOf(row, 'concurrency'), kvTokens / (promptTokens + outputTokens / 2)), tpotMs: numberOf(row, 'tpot_ms') };
+  return { promptTokens, outputTokens, concurrency: numberOf(row, 'concurrency'), sequencesMax: kvTokens / (promptTokens + outputTokens / 2), ttftMs: numberOf(row, 'ttft_ms'), tpotMs: numberOf(row, 'tpot_ms') };
 }
 
 function known<Shape extends ModelShape | AcceleratorShape>(shapes: Readonly<Record<string, Shape>>, name: string): Shape {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serviceTier } from './service-tier.js';
 
 /** OpenAI clients send `null` for "not set" almost everywhere. */
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
@@ -39,6 +40,7 @@ export const chatCompletionRequest = z.looseObject({
   logprobs: optional(z.boolean()),
   top_logprobs: optional(z.int().min(0).max(20)),
   tools: optional(z.array(z.looseObject({ type: z.string() })).max(128)),
+  service_tier: optional(serviceTier),
   response_format: optional(z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) })),
   user: optional(z.string().max(512)),
   metadata: optional(z.record(z.string().max(64), z.string().max(512))),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHOICES_MAX, completionUsage } from './chat.js';
+import { serviceTier } from './service-tier.js';
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
 const token = z.int().min(0).max(10_000_000);
@@ -36,6 +37,7 @@ export const completionRequest = z.looseObject({
   presence_penalty: optional(z.number().min(-2).max(2)),
   stop: optional(z.union([z.string(), z.array(z.string()).min(1).max(4)])),
   seed: optional(z.number()),
+  service_tier: optional(serviceTier),
   user: optional(z.string().max(512)),
 });
 export type CompletionRequest = z.infer<typeof completionRequest>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serviceTier } from './service-tier.js';
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
 
@@ -44,6 +45,7 @@ export const responseRequest = z.looseObject({
   parallel_tool_calls: optional(z.boolean()),
   text: optional(z.looseObject({ format: optional(textFormat), verbosity: optional(z.enum(['low', 'medium', 'high'])) })),
   reasoning: optional(z.looseObject({ effort: optional(z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])) })),
+  service_tier: optional(serviceTier),
   truncation: optional(z.enum(['auto', 'disabled'])),
   metadata: optional(z.record(z.string().max(64), z.string().max(512))),
   background: optional(z.literal(false, 'only false is taken: answers are not made in the background')),

@@ -13,7 +13,14 @@ export const asyncResponseBody = z.object({
   url: z.string(),
   /** Milliseconds until the model answers, while it is still starting and earlier starts tell; else null. */
   loading_eta_ms: z.number().nullable(),
-  /** The answer as the request itself would have got it, once it is there. The body of a streamed answer is its text. */
-  response: z.object({ status_code: z.int(), content_type: z.string(), body: z.unknown() }).nullable(),
+  /** The answer as the request itself would have got it, once it is there. The body of a streamed answer is its text, that of a binary one base64. */
+  response: z.object({
+    status_code: z.int(),
+    content_type: z.string(),
+    is_base64: z.boolean(),
+    /** Bytes of JSON before the tensors of a binary answer. */
+    inference_header_content_length: z.int().optional(),
+    body: z.unknown(),
+  }).nullable(),
 });
 export type AsyncResponseBody = z.infer<typeof asyncResponseBody>;

@@ -6,6 +6,7 @@ import { RequestFault } from '../http/request-fault.js';
 import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { isDeserted } from '../stored/answer-head.js';
 import { streamAnswer, wholeAnswer } from '../stored/deliver-answer.js';
+import { storedBody } from '../stored/stored-body.js';
 import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { StoredAnswer, StoredAnswers } from '../stored/stored-answers.js';
 import { GATEWAY_PORTS, STORED_ANSWERS, STORED_EXCHANGE } from '../tokens.js';
@@ -37,9 +38,7 @@ export class AsyncRoutes implements RouteGroup {
     if (isDeserted(answer.head, this.ports.clock.now())) return this.exchange.bodyOf(answer.head, 'failed', null);
     if (answer.head.state === 'running') return this.exchange.bodyOf(answer.head, 'running', null);
     const { head, body } = await wholeAnswer(answer);
-    const contentType = head.headers['content-type'] ?? '';
-    const text = body.toString('utf8');
-    const status = head.status ?? 500;
-    return this.exchange.bodyOf(head, status <= OK_STATUS_MAX ? 'completed' : 'failed', { status_code: status, content_type: contentType, body: contentType.startsWith('application/json') ? JSON.parse(text) as unknown : text });
+    const response = storedBody(head, body);
+    return this.exchange.bodyOf(head, response.status_code <= OK_STATUS_MAX ? 'completed' : 'failed', response);
   }
 }

@@ -1,11 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { mayCallModel } from '@penstock/domain-access';
-import { endpointsVisibleTo, findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
-import { modelNotFound } from '../chat/chat-routes.js';
+import { endpointsVisibleTo, type EndpointState } from '@penstock/domain-catalog';
 import type { GatewayViews } from '../gateway-views.js';
-import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
+import { findModel } from '../frame/find-model.js';
 
 interface ModelObject {
   readonly id: string;
@@ -29,11 +28,9 @@ export class ModelsRoutes implements RouteGroup {
     return Promise.resolve({ object: 'list', data: endpoints.map(toModelObject) });
   }
 
-  private get({ principal, params }: RouteCall): Promise<unknown> {
+  private async get({ principal, params }: RouteCall): Promise<unknown> {
     const name = params['*'] ?? '';
-    const endpoint = findEndpointByName(this.views.catalog.state(), name, principal.organisationId);
-    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) return Promise.reject(new RequestFault(modelNotFound(name)));
-    return Promise.resolve(toModelObject(endpoint));
+    return toModelObject(findModel(this.views, name, principal));
   }
 }
 

@@ -21,7 +21,6 @@ type PromptOutcome = { readonly kind: 'done'; readonly progress: Progress } | Ex
 
 /** `POST /v1/completions`: each prompt is a call of its own to the engine, one after the other in the same slot. */
 export class CompletionOperation implements Operation {
-  readonly name = 'text_completion';
   readonly metered = 'completions';
   readonly isStreamed: boolean;
   readonly terminator = SSE_DONE;

@@ -4,7 +4,7 @@ import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type ANSWERED, type DirectCall, type RouteGroup } from '../http/route-call.js';
 import { CompletionOperation } from './completion-operation.js';
-import { OperationDesk } from './operation-desk.js';
+import { OperationDesk, type OperationContext } from './operation-desk.js';
 
 /** `POST /v1/completions`. */
 @Injectable()
@@ -18,10 +18,11 @@ export class CompletionRoutes implements RouteGroup {
     const checked = checkCompletionRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
     const { request } = checked;
-    return this.desk.serve(call, request.model, (context) => {
+    const make = (context: OperationContext): CompletionOperation => {
       const fault = contextFault({ max_tokens: request.max_tokens }, context.contextTokens);
       if (fault !== undefined) throw new RequestFault(fault);
       return new CompletionOperation(document, request, context);
-    });
+    };
+    return this.desk.serve(call, { name: 'text_completion', model: request.model, serviceTier: request.service_tier, make });
   }
 }

@@ -21,9 +21,10 @@ export class EmbeddingRoutes implements RouteGroup {
     const parsed = embeddingRequest.safeParse(document.value);
     if (!parsed.success) throw new RequestFault(faultOfIssues(parsed.error.issues, document.value));
     const request = parsed.data;
-    return this.desk.serve(call, request.model, (context) => new WholeOperation({
-      name: 'embeddings', metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
-    }));
+    const make = (context: OperationContext): WholeOperation => new WholeOperation({
+      metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
+    });
+    return this.desk.serve(call, { name: 'embeddings', model: request.model, make });
   }
 }
 

@@ -1,18 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isTensorEngine } from '@penstock/contract-events';
-import { mayCallModel } from '@penstock/domain-access';
-import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
-import type { UsageDraft } from '@penstock/domain-usage';
+import type { EndpointState } from '@penstock/domain-catalog';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
-import { modelNotFound } from '../chat/chat-routes.js';
 import { ClientAnswer } from '../chat/client-answer.js';
-import { RequestTrace } from '../chat/request-trace.js';
-import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
-import { RequestFault } from '../http/request-fault.js';
-import { ANSWERED, type DirectCall } from '../http/route-call.js';
-import { limitedCall, noTokens } from '../limits/limited-call.js';
-import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+import type { ANSWERED, DirectCall } from '../http/route-call.js';
+import { noTokens } from '../limits/limited-call.js';
+import type { TokenEstimate } from '../limits/request-limits.js';
+import { GATEWAY_VIEWS } from '../tokens.js';
+import { findTextModel } from '../frame/find-model.js';
+import { ModelDesk } from '../frame/model-desk.js';
+import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
 import { OperationExchange, type OperationJob } from './operation-exchange.js';
 import type { Operation } from './operation.js';
 
@@ -26,56 +23,57 @@ export interface OperationContext {
   readonly contextTokens: number;
 }
 
-/** Where every operation begins: the model that it names, room in this gateway, a trace, and a line in the outbox of usage. */
+/** What a route knows of its operation before the model is found. */
+export interface OperationAsk {
+  /** For traces and logs, in the words of `gen_ai.operation.name` where it has one. */
+  readonly name: string;
+  /** As the caller named it. */
+  readonly model: string;
+  /** OpenAI's `service_tier`, where the route has it. */
+  readonly serviceTier?: unknown;
+  readonly make: (context: OperationContext) => Operation;
+}
+
+/** Carries out every kind of request to a model other than chats and tensors. */
 @Injectable()
 export class OperationDesk {
   constructor(
-    @Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts,
+    @Inject(ModelDesk) private readonly desk: ModelDesk,
     @Inject(GATEWAY_VIEWS) private readonly views: GatewayViews,
     @Inject(CHAT_PARTS) private readonly parts: ChatParts,
   ) {}
 
   /** Carries out what `make` gives for the endpoint that `model` names. Throws a {@link RequestFault} while nothing was sent. */
-  async serve(call: DirectCall, model: string, make: (context: OperationContext) => Operation | Promise<Operation>): Promise<typeof ANSWERED> {
-    const { watch, metrics, config, clock, limits } = this.parts;
-    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
-    const startedAtMs = clock.now();
-    const { principal, requestId } = call;
-    const endpoint = findEndpointByName(this.views.catalog.state(), model, principal.organisationId);
-    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) throw new RequestFault(modelNotFound(model));
-    if (isTensorEngine(endpoint.engine)) throw new RequestFault({ code: 'unsupported_operation', message: `The model \`${endpoint.name}\` takes tensors and no text. Call it at POST /v2/models/${encodeURIComponent(endpoint.name)}/infer.`, param: 'model' });
-    const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
-    const contextTokens = limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
-    const operation = await make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
-    const trace = new RequestTrace(operation.name, call.request.headers, { 'gen_ai.operation.name': operation.name, 'penstock.request.id': requestId });
-    metrics.inFlight.inc();
-    try {
-      const job: OperationJob = { requestId, principal, endpoint, startedAtMs, traceparent: trace.traceparent, cacheSalt: this.ports.keys.cacheSalt(principal.organisationId) };
-      const draft = operation.metered === null ? undefined : draftOf(call, job, operation, operation.metered);
-      const estimate = operation.metered === null ? noTokens : { bodyBytes, contextTokens: endpoint.serving.contextTokens, ...operation.asked };
-      const reservation = await limits.reserve(limitedCall(call, endpoint.name, estimate));
-      try {
-        const ledger = draft === undefined ? undefined : { draft, usage: reservation.watch(this.ports.usage.open(draft, trace.traceparent)) };
-        await new OperationExchange(this.parts, job, operation, ledger, new ClientAnswer(call.reply, () => clock.now())).run();
-      } finally {
-        reservation.end();
-      }
-      trace.end();
-      return ANSWERED;
-    } catch (error) {
-      trace.end(error);
-      throw error;
-    } finally {
-      metrics.inFlight.dec();
-    }
+  serve(call: DirectCall, ask: OperationAsk): Promise<typeof ANSWERED> {
+    return this.desk.serve(call, new OperationWork(ask, this.desk, this.views, this.parts));
   }
 }
 
-function draftOf({ batchId }: DirectCall, { requestId, principal, endpoint, startedAtMs }: OperationJob, { isStreamed }: Operation, operation: UsageDraft['operation']): UsageDraft {
-  const { organisationId, projectId, keyId } = principal;
-  const { endpointId, name, modelVersionId } = endpoint;
-  return {
-    requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation, stream: isStreamed,
-    startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
-  };
+class OperationWork implements ModelWork<OperationJob> {
+  readonly name: string;
+
+  constructor(private readonly ask: OperationAsk, private readonly desk: ModelDesk, private readonly views: GatewayViews, private readonly parts: ChatParts) {
+    this.name = ask.name;
+  }
+
+  prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): OperationJob {
+    const { principal, requestId, batchId } = call;
+    const { name, model, serviceTier, make } = this.ask;
+    const endpoint = findTextModel(this.views, model, principal);
+    const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
+    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
+    const operation = make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
+    return {
+      requestId, principal, batchId, endpoint, startedAtMs, traceparent, name, operation, bodyBytes, metered: operation.metered, isStreamed: operation.isStreamed,
+      priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt: this.desk.cacheSaltOf(principal.organisationId),
+    };
+  }
+
+  estimate({ operation, endpoint, bodyBytes }: OperationJob): TokenEstimate {
+    return operation.metered === null ? noTokens : { bodyBytes, contextTokens: endpoint.serving.contextTokens, ...operation.asked };
+  }
+
+  carryOut(call: DirectCall, job: OperationJob, ledger: UsageLedger | undefined): Promise<void> {
+    return new OperationExchange(this.parts, job, ledger, new ClientAnswer(call.reply, () => this.parts.clock.now())).run();
+  }
 }

@@ -1,50 +1,34 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import type { ApiFault } from '@penstock/contract-http';
-import type { Principal } from '@penstock/domain-access';
-import type { EndpointState } from '@penstock/domain-catalog';
-import { noUsage, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
-import { DEFAULT_PRIORITY } from '@penstock/domain-routing';
-import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
+import { noUsage, type RunningUsage } from '@penstock/domain-serving';
+import { settleUsage, type UsageProgress } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { keepAlive } from '../frame/keep-alive.js';
+import type { ModelJob, UsageLedger } from '../frame/model-work.js';
+import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { EngineSession } from './engine-session.js';
 import type { Operation, OperationOutcome } from './operation.js';
 
-/** Further attempts at another replica, and only while nothing of an answer was sent. */
-const RETRIES_MAX = 1;
-/** An answer that does not come in a stream shows no sign of life until it is whole. */
-const WHOLE_ANSWER_TIMEOUT_MS = 600_000;
-/** Assumed of an answer without a limit, for admission alone. */
-const ANSWER_TOKENS_ASSUMED = 512;
-/** As proxies log it: the client closed its connection. */
-const CLIENT_GONE_STATUS = 499;
-
-const shuttingDownFault: ApiFault = { code: 'shutting_down', message: 'The gateway stopped before the answer was complete. Send the request again.', retryAfterMs: 500 };
-
 /** One request that was checked and may be worked on. */
-export interface OperationJob {
-  readonly requestId: string;
-  readonly principal: Principal;
-  readonly endpoint: EndpointState;
-  readonly startedAtMs: number;
-  readonly traceparent: string | undefined;
+export interface OperationJob extends ModelJob {
+  /** For logs. */
+  readonly name: string;
+  readonly operation: Operation;
+  readonly bodyBytes: number;
   readonly cacheSalt: string;
 }
 
-/** The record of usage that a request keeps; none for work that uses no tokens. */
-export interface OperationLedger {
-  readonly draft: UsageDraft;
-  readonly usage: OpenUsage;
-}
-
-type ExchangeOutcome = OperationOutcome | { readonly kind: 'refused'; readonly fault: ApiFault };
+type CompletedOperation = Extract<OperationOutcome, { kind: 'completed' }>;
+type ExchangeOutcome = OperationOutcome | Refused;
 type Ending = UsageProgress & Pick<UsageRecordedV1, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>;
 
 /** One operation from its admission to its record of usage. */
-export class OperationExchange implements WatchedExchange {
+export class OperationExchange implements WatchedExchange, ReplicaUser<CompletedOperation> {
   private readonly gone = new AbortController();
   private session: EngineSession | undefined;
   private delivered: RunningUsage | undefined;
@@ -55,7 +39,11 @@ export class OperationExchange implements WatchedExchange {
   private lastHeartbeatMs: number | undefined;
   private stopFault: ApiFault | undefined;
 
-  constructor(private readonly parts: ChatParts, private readonly job: OperationJob, private readonly operation: Operation, private readonly ledger: OperationLedger | undefined, private readonly answer: ClientAnswer) {}
+  private readonly operation: Operation;
+
+  constructor(private readonly parts: ChatParts, readonly job: OperationJob, private readonly ledger: UsageLedger | undefined, private readonly answer: ClientAnswer) {
+    this.operation = job.operation;
+  }
 
   /** Answers the client. Throws a {@link RequestFault} when nothing was sent yet and an error answer is due. */
   async run(): Promise<void> {
@@ -64,7 +52,7 @@ export class OperationExchange implements WatchedExchange {
     this.parts.retries.countRequest();
     try {
       if (this.answer.isGone) this.leave();
-      await this.conclude(await this.tryReplicas());
+      await this.conclude(await tryReplicas(this.parts, this));
     } finally {
       this.parts.watch.remove(this);
     }
@@ -72,13 +60,7 @@ export class OperationExchange implements WatchedExchange {
 
   tick(nowMs: number): void {
     this.session?.tick(nowMs);
-    const { CLIENT_STALL_TIMEOUT_MS, EARLY_HEADERS_AFTER_MS, HEARTBEAT_INTERVAL_MS } = this.parts.config;
-    const { blockedSince } = this.answer;
-    if (blockedSince !== undefined && nowMs - blockedSince >= CLIENT_STALL_TIMEOUT_MS) this.answer.drop();
-    if (!this.operation.isStreamed || this.firstByteAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
-    if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
-    this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.operation.isStreamed && this.firstByteAtMs === undefined, this.lastHeartbeatMs);
   }
 
   shutDown(): void {
@@ -91,33 +73,31 @@ export class OperationExchange implements WatchedExchange {
     this.session?.abort();
   }
 
-  private async tryReplicas(): Promise<ExchangeOutcome> {
-    const excludedReplicaIds: string[] = [];
-    let earlier: ExchangeOutcome | undefined;
-    for (let attempt = 0; ; attempt += 1) {
-      if (this.gone.signal.aborted) return { kind: 'aborted' };
-      const { requestId, principal, endpoint, traceparent } = this.job;
-      // Nothing reaches an engine that a crash could leave without a record.
-      if (attempt === 0) await this.ledger?.usage.written();
-      const asked = {
-        requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds,
-        promptTokensEstimate: this.operation.promptTokensEstimate, answerTokensMax: Math.min(this.operation.asked.completionTokensMax ?? ANSWER_TOKENS_ASSUMED, endpoint.serving.contextTokens),
-        priority: (this.ledger?.draft.batchId ?? null) === null ? DEFAULT_PRIORITY : 'batch' as const, weight: 1, traceparent, signal: () => this.gone.signal,
-      };
-      const admission = this.parts.desk.admitAtOnce(asked) ?? (await this.parts.desk.admit(asked));
-      if (admission.kind === 'aborted') return admission;
-      // What the replica said explains more than that there is no other one.
-      if (admission.kind === 'refused') return earlier ?? { kind: 'refused', fault: admission.refusal };
-      this.parts.metrics.admissions.inc({ source: admission.source });
-      const outcome = await this.work(admission.lease);
-      if (outcome.kind !== 'failed' || !outcome.fault.retryElsewhere || attempt >= RETRIES_MAX || this.delivered !== undefined || !this.parts.retries.mayRetry()) return outcome;
-      this.parts.metrics.retries.inc({ reason: outcome.fault.code });
-      excludedReplicaIds.push(admission.lease.replicaId);
-      earlier = outcome;
-    }
+  get promptTokensEstimate(): number {
+    return this.operation.promptTokensEstimate;
   }
 
-  private async work(lease: Lease): Promise<OperationOutcome> {
+  get answerTokensMax(): number {
+    return Math.min(this.operation.asked.completionTokensMax ?? ANSWER_TOKENS_ASSUMED, this.job.endpoint.serving.contextTokens);
+  }
+
+  get isGone(): boolean {
+    return this.gone.signal.aborted;
+  }
+
+  get hasBegun(): boolean {
+    return this.delivered !== undefined;
+  }
+
+  goneSignal(): AbortSignal {
+    return this.gone.signal;
+  }
+
+  recorded(): Promise<void> | undefined {
+    return this.ledger?.usage.written();
+  }
+
+  async work(lease: Lease): Promise<OperationOutcome> {
     const { parts, job } = this;
     this.lease = lease;
     this.queueMs += lease.queuedMs;
@@ -167,7 +147,7 @@ export class OperationExchange implements WatchedExchange {
       if (this.operation.isStreamed) this.answer.endStream(outcome.answer, this.operation.terminator);
       else this.answer.sendJson(outcome.answer);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
-      this.fail(outcome.kind === 'refused' ? outcome.fault : this.publicFault(outcome.fault));
+      this.fail(outcome.kind === 'refused' ? outcome.fault : publicFault(outcome.fault, this.lease?.servedModel, this.job.endpoint.name));
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {
@@ -179,13 +159,6 @@ export class OperationExchange implements WatchedExchange {
     this.settle({ ...this.progressOf(this.delivered ?? noUsage), status: 'failed', finishReason: null, httpStatus: statusOf(fault), errorCode: fault.code, tokensEstimated: this.delivered !== undefined });
     if (!this.answer.hasStarted) throw new RequestFault(fault);
     this.answer.failStream(fault, this.operation.failureFrames(fault));
-  }
-
-  /** The engine's own words may name the model as only we know it. */
-  private publicFault({ code, message, param, retryElsewhere }: EngineFault): ApiFault {
-    const inner = this.lease?.servedModel ?? '';
-    const words = inner === '' ? message : message.replaceAll(inner, this.job.endpoint.name);
-    return { code, message: words, ...(param === null ? {} : { param }), ...(retryElsewhere ? { retryAfterMs: 1_000 } : {}) };
   }
 
   private progressOf({ promptTokens, cachedTokens, completionTokens, reasoningTokens }: RunningUsage): UsageProgress {
@@ -205,13 +178,6 @@ export class OperationExchange implements WatchedExchange {
     }
     parts.metrics.duration.observe({ model: modelName }, durationMs / 1_000);
     // A request that went well is in the log of events with all of this.
-    parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: operation.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');
+    parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: job.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');
   }
-}
-
-/** What the router judges the replica by: a request that the engine rightly refused is none of its failures. */
-function leaseOutcome(outcome: OperationOutcome): 'ok' | 'aborted' | 'engine-failed' {
-  if (outcome.kind === 'completed') return 'ok';
-  if (outcome.kind === 'aborted') return 'aborted';
-  return statusOf(outcome.fault) < 500 ? 'ok' : 'engine-failed';
 }

@@ -11,8 +11,6 @@ export type OperationOutcome =
 
 /** One request to a model other than a chat: what to ask an engine, and how to answer. */
 export interface Operation {
-  /** For traces and logs, in the words of `gen_ai.operation.name` where it has one. */
-  readonly name: string;
   /** What its usage is recorded as; null for work that uses no tokens of the model. */
   readonly metered: UsageDraft['operation'] | null;
   /** Whether the client gets a stream. */

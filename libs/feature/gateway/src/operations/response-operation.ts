@@ -16,7 +16,6 @@ export interface ResponseJob {
 
 /** `POST /v1/responses`: the engine is asked as in a chat, always for a stream, and its answer translated. */
 export class ResponseOperation implements Operation {
-  readonly name = 'responses';
   readonly metered = 'chat';
   readonly isStreamed: boolean;
   /** These streams end with their last event. */

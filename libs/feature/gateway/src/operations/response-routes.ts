@@ -2,13 +2,13 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import type { ResponseInputItem, ResponseRequest } from '@penstock/contract-http';
 import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, readJson, toChatBody, type ResponseBody } from '@penstock/domain-serving';
 import { isId } from '@penstock/kernel';
-import { withinContext } from '../chat/limited-request.js';
+import { withinContext } from '../chat/chat-tokens.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type ANSWERED, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_PORTS } from '../tokens.js';
-import { OperationDesk } from './operation-desk.js';
+import { OperationDesk, type OperationContext } from './operation-desk.js';
 import { ResponseOperation, responseIdOf, type ResponseJob } from './response-operation.js';
 import { ResponseStore, type StoredResponse } from './response-store.js';
 
@@ -45,12 +45,13 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     const { request } = checked;
     const earlier = await this.earlierItems(call, request);
     const job = this.translate(call, request, earlier);
-    return this.desk.serve(call, request.model, (context) => {
+    const make = (context: OperationContext): ResponseOperation => {
       const fault = contextFault(job.chat, context.contextTokens);
       if (fault !== undefined) throw new RequestFault({ ...fault, message: fault.message.replaceAll('max_completion_tokens', 'max_output_tokens'), param: 'max_output_tokens' });
       const chat = withinContext(job.chat, context.contextTokens, context.endpoint.serving.contextTokens, job.document.text.length);
       return new ResponseOperation({ ...job, chat }, context);
-    });
+    };
+    return this.desk.serve(call, { name: 'responses', model: request.model, serviceTier: request.service_tier, make });
   }
 
   private translate(call: RouteCall, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {

@@ -33,7 +33,7 @@ export class TokenizeRoutes implements RouteGroup {
   }
 
   private serve(call: RouteCall, name: string, model: string, perform: (session: EngineSession, context: OperationContext) => Promise<OperationOutcome>): Promise<typeof ANSWERED> {
-    return this.desk.serve(call, model, (context) => new WholeOperation({ name, metered: null, promptTokensEstimate: 0, inputs: 1, perform: (session) => perform(session, context) }));
+    return this.desk.serve(call, { name, model, make: (context) => new WholeOperation({ metered: null, promptTokensEstimate: 0, inputs: 1, perform: (session) => perform(session, context) }) });
   }
 }
 

@@ -5,7 +5,6 @@ import type { Operation, OperationOutcome } from './operation.js';
 import { openAiFailureFrames } from './stream-failure.js';
 
 export interface WholeOperationOptions {
-  readonly name: string;
   readonly metered: UsageDraft['operation'] | null;
   readonly promptTokensEstimate: number;
   /** Texts that are read. */
@@ -17,14 +16,12 @@ export interface WholeOperationOptions {
 export class WholeOperation implements Operation {
   readonly isStreamed = false;
   readonly terminator = '';
-  readonly name: string;
   readonly metered: UsageDraft['operation'] | null;
   readonly promptTokensEstimate: number;
   readonly asked: Operation['asked'];
   readonly perform: (session: EngineSession) => Promise<OperationOutcome>;
 
-  constructor({ name, metered, promptTokensEstimate, inputs, perform }: WholeOperationOptions) {
-    this.name = name;
+  constructor({ metered, promptTokensEstimate, inputs, perform }: WholeOperationOptions) {
     this.metered = metered;
     this.promptTokensEstimate = promptTokensEstimate;
     this.asked = { completionTokensMax: 0, choices: inputs };

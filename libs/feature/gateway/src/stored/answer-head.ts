@@ -4,7 +4,7 @@ import { z } from 'zod';
 /** Everything about a stored answer but its bytes. */
 export const answerHead = z.object({
   id: z.string(),
-  /** SHA-256 over method, path and body of the request, hexadecimal: the same key with another request is a mistake. */
+  /** SHA-256 over method, path, body and the length of the body's head, hexadecimal: the same key with another request is a mistake. */
   fingerprint: z.string(),
   /** Of the execution, however often the answer is given out. */
   requestId: z.string(),
@@ -40,8 +40,9 @@ export function answerIdOf(organisationId: string, idempotencyKey: string): stri
   return `async_${createHash('sha256').update(`idempotency\n${organisationId}\n${idempotencyKey}`).digest('hex').slice(0, 32)}`;
 }
 
-export function fingerprintOf(method: string, path: string, body: Uint8Array): string {
-  return createHash('sha256').update(`${method} ${path}\n`).update(body).digest('hex');
+/** `headLength` divides a body of tensors, so the same bytes under another length are another request. */
+export function fingerprintOf(method: string, path: string, body: Uint8Array, headLength = ''): string {
+  return createHash('sha256').update(`${method} ${path}${headLength === '' ? '' : ` ${headLength}`}\n`).update(body).digest('hex');
 }
 
 /** Its gateway died or stopped in the middle, and nobody works on it any more. */

@@ -4,6 +4,7 @@ import type { Timers } from '@penstock/kernel';
 import type { FastifyReply } from 'fastify';
 import { RequestFault } from '../http/request-fault.js';
 import type { AnswerHead } from './answer-head.js';
+import { storedBody } from './stored-body.js';
 import type { StoredAnswer } from './stored-answers.js';
 
 const HEARTBEAT_INTERVAL_MS = 5_000;
@@ -51,8 +52,9 @@ export async function streamAnswer(answer: StoredAnswer, reply: FastifyReply, ti
       await pipe(answer, reply);
       return;
     }
-    const { body } = await wholeAnswer(answer);
-    raw.end(sseFrame(JSON.parse(body.toString('utf8'))) + SSE_DONE);
+    const { head, body } = await wholeAnswer(answer);
+    const stored = storedBody(head, body);
+    raw.end(sseFrame(stored.is_base64 ? stored : stored.body) + SSE_DONE);
   } catch {
     // Headers are gone, so a broken stream is all that tells the client.
     raw.destroy();

@@ -1,8 +1,8 @@
-import { toOpenAiError, describeError, type ApiFault } from '@penstock/contract-http';
 import type { Principal } from '@penstock/domain-access';
 import { Agent, type Dispatcher } from 'undici';
 import { INTERNAL_REQUEST_ID_HEADER, INTERNAL_TENANT_HEADER, INTERNAL_TOKEN_HEADER } from '../http/caller.js';
 import { internalFault } from '../http/request-fault.js';
+import { renderFault } from '../http/send-fault.js';
 import type { RunningAnswer } from './running-answer.js';
 
 /** One request to this gateway, on behalf of a caller who need not stay. */
@@ -10,13 +10,15 @@ export interface Execution {
   readonly requestId: string;
   readonly principal: Principal;
   readonly path: string;
+  /** What the body is to be read by. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   readonly traceparent: string | undefined;
   readonly isAsync: boolean;
 }
 
 /** Headers of the answer that are kept with it. */
-const KEPT_HEADERS = /^(content-type|cache-control|x-accel-buffering|retry-after|retry-after-ms|x-should-retry|ratelimit|ratelimit-policy|x-ratelimit-.+)$/;
+const KEPT_HEADERS = /^(content-type|cache-control|x-accel-buffering|retry-after|retry-after-ms|x-should-retry|ratelimit|ratelimit-policy|x-ratelimit-.+|inference-header-content-length)$/;
 /** Nothing of an answer with these statuses was billed, and the same request may succeed later. */
 const mayRetry = (status: number): boolean => status === 408 || status === 409 || status === 429 || status >= 500;
 /** What a stream ends with when this gateway stops; the last bytes of an answer are searched for it. */
@@ -44,7 +46,7 @@ export class SelfCall {
       }
       await answer.end(fateOf(response.statusCode, answer, execution.isAsync));
     } catch (error) {
-      if (answer.head.status === null) this.fail(answer, internalFault);
+      if (answer.head.status === null) fail(execution, answer);
       await answer.end(execution.isAsync ? 'keep' : 'abandon');
       throw error;
     }
@@ -54,12 +56,12 @@ export class SelfCall {
     await this.agent.destroy();
   }
 
-  private send({ requestId, principal, path, body, traceparent }: Execution): Promise<Dispatcher.ResponseData> {
+  private send({ requestId, principal, path, headers, body, traceparent }: Execution): Promise<Dispatcher.ResponseData> {
     const { organisationId, projectId, keyId } = principal;
     return this.agent.request({
       origin: this.ownUrl(), path, method: 'POST', body,
       headers: {
-        'content-type': 'application/json',
+        ...headers,
         [INTERNAL_TOKEN_HEADER]: this.token,
         [INTERNAL_TENANT_HEADER]: JSON.stringify({ organisationId, projectId, keyId, batchId: null }),
         [INTERNAL_REQUEST_ID_HEADER]: requestId,
@@ -67,11 +69,12 @@ export class SelfCall {
       },
     });
   }
+}
 
-  private fail(answer: RunningAnswer, fault: ApiFault): void {
-    answer.begin(describeError(fault.code).status, { 'content-type': 'application/json; charset=utf-8' });
-    answer.add(Buffer.from(JSON.stringify(toOpenAiError(fault))));
-  }
+function fail({ path, requestId }: Execution, answer: RunningAnswer): void {
+  const { status, headers, body } = renderFault(internalFault, path, requestId);
+  answer.begin(status, keptHeaders(headers));
+  answer.add(Buffer.from(body));
 }
 
 function keptHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {

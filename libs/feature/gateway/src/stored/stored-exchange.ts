@@ -1,6 +1,7 @@
 import { scopeOf, type AsyncResponseBody, type RouteContract } from '@penstock/contract-http';
 import type { Principal } from '@penstock/domain-access';
 import { findEndpointByName } from '@penstock/domain-catalog';
+import { HEAD_LENGTH_HEADER } from '@penstock/domain-serving';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { GatewayViews } from '../gateway-views.js';
 import type { GatewayPorts } from '../gateway-ports.js';
@@ -19,19 +20,20 @@ export class StoredExchange {
 
   /** Whether the request is for here and not for the route's handler. */
   takes(request: FastifyRequest, contract: RouteContract, caller: Caller): boolean {
-    if (contract.method !== 'POST' || (contract.bodyKind ?? 'json') !== 'json' || caller.batchId !== null || scopeOf(contract) !== 'inference') return false;
+    if (contract.method !== 'POST' || contract.bodyKind === 'multipart' || caller.batchId !== null || scopeOf(contract) !== 'inference') return false;
     return request.headers['idempotency-key'] !== undefined || prefersAsync(request);
   }
 
   async answer(request: FastifyRequest, reply: FastifyReply, { principal }: Caller): Promise<void> {
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
     const path = (request.raw.url ?? '').split('?')[0] ?? '';
+    const headers = bodyHeaders(request);
     const isAsync = prefersAsync(request);
     const idempotencyKey = keyOf(request);
     const answer = await this.answers.obtain({
       answerId: idempotencyKey === undefined ? this.ports.ids.next('async') : answerIdOf(principal.organisationId, idempotencyKey),
-      fingerprint: fingerprintOf(request.method, path.replace(/^\/v1\//, '/'), body),
-      requestId: request.id, principal, path, body, isAsync, traceparent: headerOf(request, 'traceparent'), endpointId: this.endpointOf(principal, body),
+      fingerprint: fingerprintOf(request.method, path.replace(/^\/v1\//, '/'), body, headers[HEAD_LENGTH_HEADER]),
+      requestId: request.id, principal, path, headers, body, isAsync, traceparent: headerOf(request, 'traceparent'), endpointId: this.endpointOf(principal, body),
     });
     if (!isAsync) {
       await deliverAnswer(answer, reply);
@@ -59,6 +61,16 @@ export class StoredExchange {
       return null;
     }
   }
+}
+
+/** What the body is to be read by. */
+function bodyHeaders(request: FastifyRequest): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of ['content-type', HEAD_LENGTH_HEADER]) {
+    const value = headerOf(request, name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
 }
 
 function prefersAsync(request: FastifyRequest): boolean {

@@ -1,12 +1,7 @@
-import type { Principal } from '@penstock/domain-access';
-import type { EndpointState } from '@penstock/domain-catalog';
+import type { ModelJob } from '../frame/model-work.js';
 
 /** One inference that was checked and may be worked on. */
-export interface TensorJob {
-  readonly requestId: string;
-  readonly principal: Principal;
-  readonly batchId: string | null;
-  readonly endpoint: EndpointState;
+export interface TensorJob extends ModelJob {
   /** What callers know the version by. */
   readonly version: string;
   /** The body as it came: JSON, and binary tensors behind it where `headLength` says where they begin. */
@@ -14,6 +9,4 @@ export interface TensorJob {
   readonly headLength: string | undefined;
   /** Elements of all inputs together. */
   readonly inputElements: number;
-  readonly startedAtMs: number;
-  readonly traceparent: string | undefined;
 }

@@ -1,12 +1,13 @@
 import { isTensorEngine, type TensorSpec } from '@penstock/contract-events';
 import { tensorModel } from '@penstock/contract-http';
-import { mayCallModel, type Principal } from '@penstock/domain-access';
-import { findEndpointByName, type EndpointState } from '@penstock/domain-catalog';
+import type { Principal } from '@penstock/domain-access';
+import type { EndpointState } from '@penstock/domain-catalog';
 import { readyReplicasOf } from '@penstock/domain-lifecycle';
 import type { Clock } from '@penstock/kernel';
 import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
+import { findModel } from '../frame/find-model.js';
 import { callTensorEngine } from './tensor-call.js';
 
 /** A replica that takes longer to describe its model is not asked again for this request. */
@@ -35,10 +36,7 @@ export class TensorModels {
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
   find(name: string, version: string | undefined, principal: Principal): TensorModelCall {
-    const endpoint = findEndpointByName(this.views.catalog.state(), name, principal.organisationId);
-    if (endpoint === undefined || !mayCallModel(principal, endpoint.name)) {
-      throw new RequestFault({ code: 'model_not_found', message: `The model '${name}' does not exist or you do not have access to it.` });
-    }
+    const endpoint = findModel(this.views, name, principal);
     if (!isTensorEngine(endpoint.engine)) {
       throw new RequestFault({ code: 'unsupported_value', message: `The model '${name}' takes text and no tensors. Call it at POST /v1/chat/completions.`, param: 'model_name' });
     }

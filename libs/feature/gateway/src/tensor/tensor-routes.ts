@@ -1,15 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { InferRequest, TensorModel } from '@penstock/contract-http';
 import { checkInfer, HEAD_LENGTH_HEADER, readInfer } from '@penstock/domain-serving';
-import type { UsageDraft } from '@penstock/domain-usage';
+import { assert } from '@penstock/kernel';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
-import { RequestTrace } from '../chat/request-trace.js';
-import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
-import { limitedCall, noTokens } from '../limits/limited-call.js';
-import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
+import { noTokens } from '../limits/limited-call.js';
+import type { TokenEstimate } from '../limits/request-limits.js';
+import { GATEWAY_VIEWS } from '../tokens.js';
+import { ModelDesk } from '../frame/model-desk.js';
+import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
 import { TensorExchange, type InferAnswer } from './tensor-exchange.js';
 import type { TensorJob } from './tensor-job.js';
 import { TensorMetrics } from './tensor-metrics.js';
@@ -19,7 +20,8 @@ const SERVER = { name: 'penstock', version: '0.1.0', extensions: ['binary_tensor
 
 /** The Open Inference Protocol, version 2, over HTTP. */
 @Injectable()
-export class TensorRoutes implements RouteGroup {
+export class TensorRoutes implements RouteGroup, ModelWork<TensorJob, RouteCall> {
+  readonly name = 'infer';
   private readonly models: TensorModels;
   private readonly metrics: TensorMetrics;
   readonly handlers = [
@@ -30,12 +32,12 @@ export class TensorRoutes implements RouteGroup {
     ...['/v2/models/{model_name}', '/v2/models/{model_name}/versions/{model_version}'].flatMap((path) => [
       onRoute(`GET ${path}`, (call) => this.describe(call)),
       onRoute(`GET ${path}/ready`, (call) => this.ready(call)),
-      onRoute(`POST ${path}/infer`, (call) => this.infer(call), { readsBody: true }),
+      onRoute(`POST ${path}/infer`, (call) => this.desk.serve(call, this), { readsBody: true }),
     ]),
   ];
 
-  constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(GATEWAY_VIEWS) views: GatewayViews, @Inject(CHAT_PARTS) private readonly parts: ChatParts) {
-    this.models = new TensorModels(views, parts.clients, ports.clock);
+  constructor(@Inject(ModelDesk) private readonly desk: ModelDesk, @Inject(GATEWAY_VIEWS) views: GatewayViews, @Inject(CHAT_PARTS) private readonly parts: ChatParts) {
+    this.models = new TensorModels(views, parts.clients, parts.clock);
     this.metrics = new TensorMetrics(parts.metrics.registry);
   }
 
@@ -51,41 +53,7 @@ export class TensorRoutes implements RouteGroup {
     throw new RequestFault({ code: 'model_loading', message: `No replica of '${endpoint.name}' is ready. An inference is held until one is.`, retryAfterMs: 5_000 });
   }
 
-  private async infer(call: RouteCall): Promise<typeof ANSWERED> {
-    const { watch, metrics, config } = this.parts;
-    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 });
-    const trace = new RequestTrace('infer', call.request.headers, { 'gen_ai.operation.name': 'infer', 'penstock.request.id': call.requestId });
-    metrics.inFlight.inc();
-    try {
-      const job = this.prepare(call, trace.traceparent);
-      const reservation = await this.parts.limits.reserve(limitedCall(call, job.endpoint.name, noTokens));
-      try {
-        const draft = draftOf(job);
-        await this.exchange(call, new TensorExchange(this.parts, this.metrics, job, draft, reservation.watch(this.ports.usage.open(draft, trace.traceparent))));
-      } finally {
-        reservation.end();
-      }
-      trace.end();
-      return ANSWERED;
-    } catch (error) {
-      trace.end(error);
-      throw error;
-    } finally {
-      metrics.inFlight.dec();
-    }
-  }
-
-  private async exchange(call: RouteCall, exchange: TensorExchange): Promise<void> {
-    const { raw } = call.reply;
-    const onClose = (): void => exchange.leave();
-    raw.once('close', onClose);
-    if (raw.destroyed) exchange.leave();
-    const answer = await exchange.run();
-    raw.off('close', onClose);
-    if (answer !== undefined) sendAnswer(call, answer);
-  }
-
-  private prepare(call: RouteCall, traceparent: string | undefined): TensorJob {
+  prepare(call: RouteCall, { startedAtMs, traceparent }: WorkStart): TensorJob {
     const { endpoint, version } = this.find(call);
     const bytes = call.request.body instanceof Uint8Array ? call.request.body : new Uint8Array();
     const header = call.request.headers[HEAD_LENGTH_HEADER];
@@ -96,7 +64,26 @@ export class TensorRoutes implements RouteGroup {
     if (check.kind === 'fault') throw new RequestFault(check.fault);
     refuseUnknown(endpoint.engine, read.body.request);
     const { requestId, principal, batchId } = call;
-    return { requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs: this.ports.clock.now(), traceparent };
+    return {
+      requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs, traceparent, metered: 'infer', isStreamed: false,
+      priority: this.parts.limits.priority(call, endpoint.name, undefined),
+    };
+  }
+
+  estimate(): TokenEstimate {
+    return noTokens;
+  }
+
+  async carryOut(call: RouteCall, job: TensorJob, ledger: UsageLedger | undefined): Promise<void> {
+    assert(ledger !== undefined, 'an inference is metered');
+    const exchange = new TensorExchange(this.parts, this.metrics, job, ledger);
+    const { raw } = call.reply;
+    const onClose = (): void => exchange.leave();
+    raw.once('close', onClose);
+    if (raw.destroyed) exchange.leave();
+    const answer = await exchange.run();
+    raw.off('close', onClose);
+    if (answer !== undefined) sendAnswer(call, answer);
   }
 
   private find({ params, principal }: RouteCall): ReturnType<TensorModels['find']> {
@@ -109,12 +96,6 @@ function refuseUnknown(engine: string, request: InferRequest): void {
   const index = (request.outputs ?? []).findIndex((output) => output.parameters?.['classification'] !== undefined);
   if (engine === 'triton' || index < 0) return;
   throw new RequestFault({ code: 'unsupported_value', message: 'This model does not classify. Leave the parameter classification out.', param: `outputs[${index}].parameters.classification` });
-}
-
-function draftOf({ requestId, principal, endpoint, batchId, startedAtMs }: TensorJob): UsageDraft {
-  const { organisationId, projectId, keyId } = principal;
-  const { endpointId, name, modelVersionId } = endpoint;
-  return { requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: 'infer', stream: false, startedAt: new Date(startedAtMs).toISOString(), replicaId: null };
 }
 
 function sayYes(call: RouteCall): Promise<typeof ANSWERED> {

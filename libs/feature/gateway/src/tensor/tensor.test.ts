@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { admitRequest, releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
-import { tensorErrorBody, tensorModel } from '@penstock/contract-http';
+import { asyncResponseBody, tensorErrorBody, tensorModel } from '@penstock/contract-http';
 import { eventually } from '@penstock/testing-kit';
 import { startWorld, type World } from '../gateway-world-suite.js';
 
@@ -273,4 +273,38 @@ test('a client that leaves keeps the slot until the engine is done, and is recor
   expect(await world.usage(1)).toMatchObject([{ status: 'aborted', httpStatus: 499, errorCode: 'client_disconnected' }]);
   await eventually(() => outcomes, (found) => found.length === 1);
   expect(outcomes).toEqual(['ok']);
+});
+
+describe('an inference whose answer is stored', () => {
+  test('under an Idempotency-Key runs and is counted once; other bytes, or another head, are a mistake', async () => {
+    const first = await infer(inference, { 'idempotency-key': 'once' });
+    const body = await first.text();
+    const second = await infer(inference, { 'idempotency-key': 'once' });
+    expect([first.status, second.status, second.headers.get('idempotent-replayed'), await second.text()]).toEqual([200, 200, 'true', body]);
+    expect(inferOf()).toHaveLength(1);
+    expect(await world.usage(1)).toMatchObject([{ operation: 'infer', status: 'completed' }]);
+    const text = JSON.stringify(inference);
+    expect(await fault(await infer(`${text} `, { 'idempotency-key': 'once' }))).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
+    expect(await fault(await infer(text, { 'idempotency-key': 'once', 'Inference-Header-Content-Length': String(text.length) }))).toMatchObject({ status: 422, code: 'idempotency_key_reused' });
+  });
+
+  test('asynchronously comes back as base64 with the length of its head where it is binary', async () => {
+    const answer = Buffer.from('{"model_name":"inner","model_version":"1","outputs":[{"name":"y","datatype":"INT64","shape":[1],"parameters":{"binary_data_size":8}}]}');
+    const values = Buffer.from(BigInt64Array.of(2n ** 62n).buffer);
+    for (const engine of engines) engine.answer = ({ response }) => reply(response, 200, Buffer.concat([answer, values]), { 'Inference-Header-Content-Length': String(answer.length) });
+    const accepted = await infer({ ...inference, parameters: { binary_data_output: true } }, { prefer: 'respond-async' });
+    expect(accepted.status).toBe(202);
+    const { url } = asyncResponseBody.parse(await accepted.json());
+    const done = await eventually(async () => asyncResponseBody.parse(await (await world.fetch(url, { key: world.key })).json()), ({ status }) => status !== 'running');
+    expect(done).toMatchObject({ status: 'completed', response: { status_code: 200, content_type: 'application/octet-stream', is_base64: true } });
+    const bytes = Buffer.from(String(done.response?.body), 'base64');
+    const headLength = done.response?.inference_header_content_length ?? 0;
+    expect([JSON.parse(bytes.subarray(0, headLength).toString()), bytes.subarray(headLength)]).toEqual([expect.objectContaining({ model_name: 'team/tensor' }), values]);
+  });
+
+  test('that is at fault says so in the protocol\'s own words', async () => {
+    const { url } = asyncResponseBody.parse(await (await infer({ inputs: [] }, { prefer: 'respond-async' })).json());
+    const done = await eventually(async () => asyncResponseBody.parse(await (await world.fetch(url, { key: world.key })).json()), ({ status }) => status !== 'running');
+    expect(done).toMatchObject({ status: 'failed', response: { status_code: 400, body: { error: expect.any(String) } } });
+  });
 });
