@@ -15,7 +15,7 @@ import { ReplayVerify } from './commands/replay.js';
 import { ReservationsCreate, ReservationsList, ReservationsRelease } from './commands/reservations.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
-import { WhyEndpoint, WhyReplica } from './commands/why.js';
+import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
 
 /** Every command by its words, as oclif finds them. */
 export const commandTable = {
@@ -51,4 +51,5 @@ export const commandTable = {
   usage: Usage,
   'why:endpoint': WhyEndpoint,
   'why:replica': WhyReplica,
+  'why:request': WhyRequest,
 };

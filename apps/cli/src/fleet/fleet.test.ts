@@ -41,8 +41,17 @@ describe('the fleet in the terminal', () => {
   test('property: a bar is as long as its device, whatever holds it', () => {
     const held = fc.array(fc.record({ replicaId: fc.constant('r'), endpointId: fc.constantFrom('a', 'b'), endpointName: fc.constant('n'), phase: fc.constant('ready' as const), bytes: fc.nat(200) }), { maxLength: 30 });
     fc.assert(fc.property(held, fc.integer({ min: 1, max: 100 }), (holders, memoryBytes) => {
-      const bar = drawDevice({ acceleratorId: 'x', type: 't', memoryBytes, usedBytes: 0, held: holders }, new Map(), 0.24);
+      const bar = drawDevice({ acceleratorId: 'x', type: 't', memoryBytes, usedBytes: 0, held: holders, mig: null }, new Map(), 0.24);
       expect(bar).toHaveLength(2 + Math.max(1, Math.round(memoryBytes * 0.24)));
     }));
+  });
+
+  test('draws MIG instances to scale, in use and idle, and says which nodes are closed', () => {
+    const a100 = { acceleratorId: 'a100_0', type: 'a100', memoryBytes: 81_920 * 1_048_576, device: 'GPU-1', usableBytes: 80_896 * 1_048_576, computeMilli: 1_000, islandId: null, mig: { isEnabled: true, instances: [{ profile: '3g.40gb', start: 0, uuid: null }, { profile: '1g.10gb', start: 6, uuid: null }] } };
+    const split: NodeView = { ...node, accelerators: [a100], cordonReason: 'upgrade' };
+    const holder = { ...replica('rep_01', ['a100_0'], 30e9), mig: { profile: '3g.40gb', start: 0 } };
+    const lines = drawFleet(describeFleet({ nodes: [split], replicas: [holder] }, []), 100);
+    expect(lines).toContain('    [AAAAAAAAAAAA|······|---|···]');
+    expect(lines.find((line) => line.startsWith('gpu-1'))).toContain('cordoned: upgrade');
   });
 });

@@ -3,6 +3,7 @@ export * from './estimate-start.js';
 export * from './fleet-projection.js';
 export * from './fleet-state.js';
 export * from './mig-geometry.js';
+export * from './geometry-driver.js';
 export * from './node.js';
 export * from './refs.js';
 export * from './replica-driver.js';

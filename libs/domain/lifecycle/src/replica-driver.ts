@@ -1,4 +1,5 @@
 import type { ArtifactSource, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
+import type { GeometryDriver } from './geometry-driver.js';
 import type { ReplicaFailureCode, ReplicaMember } from './replica-facts.js';
 
 /** Who makes placements happen: an agent on each node, a Kubernetes cluster, or a fleet that is only imagined. */
@@ -11,6 +12,8 @@ export interface DrivenNode {
   readonly isReady: boolean;
   /** Why it is not ready; null while it is. */
   readonly reason: string | null;
+  /** When its owner takes it back, ISO 8601; left out while nothing was announced. */
+  readonly reclaimAt?: string | undefined;
 }
 
 /** Everything a driver needs to make one placed replica exist. */
@@ -71,6 +74,8 @@ export type RetireOutcome = 'ending' | 'held';
  */
 export interface ReplicaDriver {
   readonly kind: ReplicaDriverKind;
+  /** Left out where somebody else lays out the GPUs. */
+  readonly mig?: GeometryDriver | undefined;
   /** True for nodes that this driver stands for, whether they still exist or not. */
   owns(nodeId: string): boolean;
   /** False until nodes and replicas have been read once: until then nothing counts as missing. */

@@ -13,6 +13,8 @@ export interface AdmissionSettings {
   readonly queueWaitMsMax: number;
   /** How long a lease lives without being renewed. */
   readonly leaseTtlMs: number;
+  /** Replicas with an open circuit are probed by the router itself; otherwise the next request is the probe. */
+  readonly probesApart?: boolean;
 }
 
 /** What the fleet says about one replica that serves. */

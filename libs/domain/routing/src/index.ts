@@ -17,3 +17,4 @@ export * from './rendezvous.js';
 export * from './replica-work.js';
 export * from './slot-purse.js';
 export * from './sync-replicas.js';
+export * from './token-probe.js';

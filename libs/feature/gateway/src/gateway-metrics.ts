@@ -21,6 +21,8 @@ export class GatewayMetrics {
   readonly inFlight: Gauge;
   readonly admissions: Counter<'source'>;
   readonly retries: Counter<'reason'>;
+  readonly hedges: Counter<'winner'>;
+  readonly hedgeLoserSeconds: Counter;
 
   /** Looked up by every request, so the library's own search by labels is done once for each. */
   private readonly requestCounters = new Map<string, Counter.Internal>();
@@ -37,6 +39,8 @@ export class GatewayMetrics {
     this.inFlight = new Gauge({ name: 'penstock_chat_requests_in_flight', help: 'Chat requests in work or waiting', registers });
     this.admissions = new Counter({ name: 'penstock_admissions_total', help: 'Leases by who granted them', labelNames: ['source'], registers });
     this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
+    this.hedges = new Counter({ name: 'penstock_chat_hedges_total', help: 'Second attempts because the first token was late, by which attempt answered', labelNames: ['winner'], registers });
+    this.hedgeLoserSeconds = new Counter({ name: 'penstock_chat_hedge_loser_seconds_total', help: 'Time that attempts held a slot whose answer was not used', registers });
     new Gauge({ name: 'penstock_usage_spool_bytes', help: 'Bytes of usage on the disk', registers, collect() { this.set(usage.stats().bytes); } });
     new Gauge({ name: 'penstock_usage_unpublished', help: 'Settled requests that the event log has not confirmed', registers, collect() { this.set(usage.stats().unpublished); } });
   }

@@ -4,12 +4,14 @@ import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
+import { HedgePolicy } from './chat/hedge-policy.js';
 import { LeaseBook } from './chat/lease-book.js';
 import { LentSlots } from './chat/lent-slots.js';
 import { ReplicaChooser } from './chat/own-choice.js';
 import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
+import { RefusalBook } from './explain/refusal-book.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -76,7 +78,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   try {
     const service = await startService({
       name: 'gateway',
-      module: GatewayModule.with(ports, views, chat, { uses, answers, stored }),
+      module: GatewayModule.with(ports, views, chat, { uses, answers, stored, refusals: new RefusalBook() }),
       metrics: metrics.registry,
       fastifyOptions: serverOptions(ports.ids, callers),
       configureHttp: async (instance, app) => {
@@ -124,5 +126,6 @@ function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayVie
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
   const chooser = new ReplicaChooser(views.fleet, leases, ports);
   const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
-  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries: new RetryBudget(() => ports.clock.now()), limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
+  const retries = new RetryBudget(() => ports.clock.now());
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

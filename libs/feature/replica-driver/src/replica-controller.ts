@@ -48,8 +48,10 @@ export class ReplicaController {
     const { driver } = this.parts.ports;
     const { replicas } = this.parts.fleet.state();
     const seen = new Map(driver.replicas().map((observation) => [observation.replicaId, observation]));
+    const unready = new Set(driver.nodes().filter((node) => !node.isReady).map((node) => node.report.nodeId));
     await this.protect();
-    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId));
+    // What runs on a node that does not answer is not known; the loss of the node decides for its replicas.
+    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId) && !unready.has(replica.nodeId));
     for (let first = 0; first < own.length; first += STEPS_AT_ONCE_MAX) {
       const chunk = own.slice(first, first + STEPS_AT_ONCE_MAX);
       await Promise.all(chunk.map((replica) => this.quietly(replica.replicaId, () => this.reconcileOne(replica, seen.get(replica.replicaId)))));
@@ -62,7 +64,7 @@ export class ReplicaController {
       if (phase !== 'ending' && isUnwanted) await this.quietly(replicaId, () => driver.remove(replicaId));
     }
     const isWanted = (replicaId: string): boolean => replicas.has(replicaId);
-    this.missing.keepOnly(isWanted);
+    this.missing.keepOnly((replicaId) => own.some((replica) => replica.replicaId === replicaId));
     this.blocked.keepOnly(isWanted);
     this.unknown.keepOnly((replicaId) => seen.has(replicaId));
   }

@@ -79,7 +79,7 @@ export class Desks {
 
   private settingsOf(endpoint: EndpointState): AdmissionSettings {
     const { queueMax, queueWaitMsMax } = endpoint.serving;
-    return { endpointId: endpoint.endpointId, queueMax, queueWaitMsMax, leaseTtlMs: this.options.leaseTtlMs };
+    return { endpointId: endpoint.endpointId, queueMax, queueWaitMsMax, leaseTtlMs: this.options.leaseTtlMs, probesApart: true };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Lease, LoanReport, ReplicaLoan } from '@penstock/contract-commands';
 import {
-  admit, cancel, createAdmissionState, expire, needsWake, refuseAllWaiting, release, renew, reportLoans, syncReplicas,
-  type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type Waiter,
+  admit, cancel, createAdmissionState, expire, needsWake, probeEnded, refuseAllWaiting, release, renew, reportLoans, syncReplicas, takeProbes,
+  type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type ReplicaOutcome, type TokenProbe, type Waiter,
 } from '@penstock/domain-routing';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import { assert, type Clock, type Refusal } from '@penstock/kernel';
@@ -84,6 +84,15 @@ export class EndpointDesk {
     const { expired, effects } = expire(this.state, this.options.clock.now());
     this.options.metrics.leasesExpired(expired);
     this.carryOut(effects);
+  }
+
+  /** Replicas that are to be probed now. */
+  takeProbes(): readonly TokenProbe[] {
+    return takeProbes(this.state, this.options.clock.now());
+  }
+
+  probeEnded(replicaId: string, outcome: ReplicaOutcome): void {
+    this.carryOut(probeEnded(this.state, replicaId, outcome, this.options.clock.now()));
   }
 
   refuseAll(refusal: Refusal): void {

@@ -14,6 +14,7 @@ import { RouterMembers } from './router-members.js';
 import { RouterMetrics } from './router-metrics.js';
 import type { RouterPorts } from './router-ports.js';
 import { RouterModule } from './router.module.js';
+import { TokenProbes } from './token-probes.js';
 
 /** How often leases and waiting times are looked at. */
 export const TICK_MS = 100;
@@ -40,6 +41,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
     leaseTtlMs: config.ROUTER_LEASE_TTL_MS,
     learningMs: config.ROUTER_LEARNING_MS,
   });
+  const probes = new TokenProbes({ probe: ports.probe, metrics, logger });
   const link = new OwnerLink(ports.commands, members);
   const admissions = new AdmissionService({ clock: ports.clock, ids: ports.ids, timers: ports.timers, logger, catalog, desks, members, link, handOverMs: config.DRAIN_TIMEOUT_MS / 2 });
   const quotas = new QuotaAuthority({ clock: ports.clock, timers: ports.timers, members, link });
@@ -49,7 +51,10 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   });
   const stopListening = [catalog.onChange(() => desks.sync()), fleet.onChange(() => desks.sync())];
   const stopTimers = [
-    ports.timers.every(TICK_MS, () => desks.tick()),
+    ports.timers.every(TICK_MS, () => {
+      desks.tick();
+      probes.look(desks.all());
+    }),
     ports.timers.every(LOAD_INTERVAL_MS, () => reportLoad({ clock: ports.clock, signals: ports.signals, catalog, fleet, desks, members })),
   ];
   const service = await startService({

@@ -37,7 +37,7 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     demands.push(demand);
     standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: nodesUp(fleet), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet) };
+  return { nodes: nodesUp(state), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet) };
 }
 
 /** A start is expected to take this long as long as none was seen. */
@@ -56,18 +56,21 @@ export function holdingsOf(fleet: FleetState): readonly Holding[] {
 }
 
 /** Nodes that are up, as the planner takes them. */
-export function nodesUp(fleet: FleetState): readonly PlacementNode[] {
-  return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet));
+export function nodesUp(state: Pick<PlanningState, 'fleet' | 'nowMs'>): readonly PlacementNode[] {
+  return [...state.fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, state));
 }
 
-function toPlacementNode(node: NodeState, { geometries }: FleetState): PlacementNode {
+/** A node that is still up so long after its owner was to take it back was not taken: the announcement is void. */
+const RECLAIM_OVERDUE_MS = 60_000;
+
+function toPlacementNode(node: NodeState, { fleet: { geometries }, nowMs }: Pick<PlanningState, 'fleet' | 'nowMs'>): PlacementNode {
   const { nodeId, hostname, engines, cpuCores, memoryBytes, failureDomain, taints, market, price, cordonReason, drainReason, reclaimAt } = node;
   return {
     nodeId, hostname, engines, failureDomain, taints, market, cordonReason, drainReason,
     cpuMilli: cpuCores * MILLI_PER_CORE,
     hostMemoryBytes: memoryBytes,
     dollarsPerGpuHour: price?.dollarsPerGpuHour ?? null,
-    reclaimAtMs: reclaimAt === null ? null : Date.parse(reclaimAt),
+    reclaimAtMs: reclaimAt === null || nowMs > Date.parse(reclaimAt) + RECLAIM_OVERDUE_MS ? null : Date.parse(reclaimAt),
     accelerators: node.accelerators.map(({ acceleratorId, type, usableBytes, islandId, device, mig }) => ({
       acceleratorId, type, usableBytes, islandId,
       isExclusive: isExclusiveDevice(device),
@@ -177,6 +180,7 @@ function toAttempt(replica: ReplicaState): StartAttempt {
   const failed = replica.phase === 'failed' && replica.failureCode !== 'node_lost';
   return {
     nodeId: replica.nodeId,
+    placedAtMs: replica.placedAtMs,
     readyAtMs: replica.readyAtMs,
     endedAtMs: isEnded(replica.phase) ? replica.phaseSinceMs : null,
     failure: failed ? `${replica.failureCode}: ${replica.reason}` : null,

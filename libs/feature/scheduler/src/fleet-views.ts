@@ -5,7 +5,7 @@ import { isLiving, toReplicaView, type FleetState, type NodeState } from '@penst
 export function viewFleet(fleet: FleetState, includeEnded: boolean): { readonly nodes: NodeView[]; readonly replicas: ReplicaView[] } {
   const replicas = [...fleet.replicas.values()].filter((replica) => includeEnded || isLiving(replica.phase));
   return {
-    nodes: [...fleet.nodes.values()].map(viewNode).sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)),
+    nodes: [...fleet.nodes.values()].map((node) => withGeometries(viewNode(node), fleet)).sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)),
     replicas: replicas.sort((a, b) => b.placedAtMs - a.placedAtMs || (a.replicaId < b.replicaId ? 1 : -1)).map((replica) => toReplicaView(replica, replica.phaseSinceMs, replica.placedAtMs)),
   };
 }
@@ -14,3 +14,14 @@ export function viewNode({ joinedAtMs, ...node }: NodeState): NodeView {
   return { ...node, joinedAt: new Date(joinedAtMs).toISOString() };
 }
 
+
+/** The node with the MIG instances that are there now; what it reported when it joined may be older. */
+export function withGeometries(node: NodeView, { geometries }: FleetState): NodeView {
+  return {
+    ...node,
+    accelerators: node.accelerators.map((accelerator) => {
+      const geometry = geometries.get(accelerator.acceleratorId);
+      return accelerator.mig === null || geometry === undefined ? accelerator : { ...accelerator, mig: { ...accelerator.mig, instances: geometry.instances.map((instance) => ({ ...instance })) } };
+    }),
+  };
+}

@@ -4,7 +4,7 @@ import { answerCommand, causationOf, ok } from '@penstock/feature-shell';
 import type { Causation, LiveProjection } from '@penstock/kernel';
 import { Controller, Inject } from '@nestjs/common';
 import { Ctx, MessagePattern, NatsContext, Payload } from '@nestjs/microservices';
-import { viewFleet } from './fleet-views.js';
+import { viewFleet, withGeometries } from './fleet-views.js';
 import type { FleetWriter } from './fleet-writer.js';
 import { NodeDesk } from './node-desk.js';
 import type { SchedulerPorts } from './ports.js';
@@ -70,7 +70,7 @@ export class SchedulerController {
     if (queries === undefined) return viewFleet(this.fleet.state(), includeEnded);
     try {
       const [nodes, replicas] = await Promise.all([queries.nodes(), queries.replicas({ includeEnded })]);
-      return { nodes: [...nodes], replicas: [...replicas] };
+      return { nodes: nodes.map((node) => withGeometries(node, this.fleet.state())), replicas: [...replicas] };
     } catch (error) {
       logger.warn({ err: error }, 'the database does not answer; the fleet is told from memory');
       return viewFleet(this.fleet.state(), includeEnded);

@@ -1,5 +1,6 @@
 import { getFleet, wakeEndpoint } from '@penstock/contract-commands';
 import { autoscalerConfig, startAutoscaler } from '@penstock/feature-autoscaler';
+import { nodeDecider, nodeRef } from '@penstock/domain-lifecycle';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { schedulerConfig } from './config.js';
 import { FakeAgent, FleetWorld } from './fleet-world-suite.js';
@@ -195,6 +196,20 @@ describe('starts that do not succeed', () => {
     await FakeAgent.join(world, 'n2', 0.5 * GB);
     await world.run(1_000);
     expect(phases()).toEqual(['n1 ready', 'n2 ready']);
+  });
+});
+
+describe('a node that its owner announced to take back', () => {
+  test('takes nothing new until then, and works again when it was not taken', async () => {
+    await FakeAgent.join(world, 'n1', GB);
+    await scheduler();
+    await world.handle(nodeDecider, nodeRef('n1'), { kind: 'announce-reclaim', reclaimAt: new Date(world.clock.now() + 5_000).toISOString(), reason: 'announced by its owner' });
+    await world.deploy('ep_1');
+    await world.want('ep_1', 1);
+    await world.run(10_000);
+    expect(phases()).toEqual([]);
+    await world.run(60_000);
+    expect(phases()).toEqual(['n1 ready']);
   });
 });
 

@@ -20,6 +20,7 @@ const RETRY_DELAY_MS = 5;
 export class MemoryEventLog implements EventLog {
   private readonly streams = new Map<StreamName, RecordedEvent[]>();
   private readonly tails = new Set<Tail>();
+  private readonly bySubject = new Map<string, RecordedEvent[]>();
 
   append(request: AppendRequest): Promise<AppendResult> {
     try {
@@ -68,7 +69,9 @@ export class MemoryEventLog implements EventLog {
 
   private eventsOf(ref: AggregateRef): RecordedEvent[] {
     const subject = subjectOf(ref);
-    return this.all(streamOf(ref.context)).filter((event) => subjectOf(event.ref) === subject);
+    let events = this.bySubject.get(subject);
+    if (events === undefined) this.bySubject.set(subject, (events = []));
+    return events;
   }
 
   private appendNow(request: AppendRequest): AppendResult {
@@ -86,7 +89,9 @@ export class MemoryEventLog implements EventLog {
     for (const [index, event] of events.entries()) {
       const { origin } = event;
       const of = origin === undefined ? { id: `${commandId}.${index}`, time, correlationId, causationId, traceparent } : { id: `${origin.commandId}.0`, time: new Date(origin.nowMs).toISOString(), correlationId: origin.correlationId, causationId: origin.causationId, traceparent: origin.traceparent };
-      all.push({ ...of, ...(lifted[index] as LiftedEvent), source, ref, stream, sequence: all.length + 1 });
+      const recorded: RecordedEvent = { ...of, ...(lifted[index] as LiftedEvent), source, ref, stream, sequence: all.length + 1 };
+      all.push(recorded);
+      history.push(recorded);
     }
     for (const tail of this.tails) tail.wake();
     return { kind: 'appended', lastSequence: all.length, duplicate: false };

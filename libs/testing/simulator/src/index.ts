@@ -1,1 +1,3 @@
+export * from './modelled-engines.js';
 export * from './simulate-trace.js';
+export * from './virtual-time.js';

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { assessFailures, backoffMs, BACKOFF_MAX_MS, STABLE_AFTER_MS, type StartAttempt } from './start-backoff.js';
 
-const failedAt = (endedAtMs: number, readyAtMs: number | null = null, nodeId = 'n1'): StartAttempt => ({ nodeId, readyAtMs, endedAtMs, failure: 'engine_exited: signal' });
-const living = (readyAtMs: number | null): StartAttempt => ({ nodeId: 'n1', readyAtMs, endedAtMs: null, failure: null });
+const failedAt = (endedAtMs: number, readyAtMs: number | null = null, nodeId = 'n1', placedAtMs = endedAtMs - 1): StartAttempt => ({ nodeId, placedAtMs, readyAtMs, endedAtMs, failure: 'engine_exited: signal' });
+const living = (readyAtMs: number | null): StartAttempt => ({ nodeId: 'n1', placedAtMs: 0, readyAtMs, endedAtMs: null, failure: null });
 
 describe('the wait after failed starts', () => {
   test('doubles with each failure in a row and is capped', () => {
@@ -20,6 +20,12 @@ describe('the wait after failed starts', () => {
     expect([...failuresByNode]).toEqual([['n1', 2], ['n2', 1]]);
   });
 
+  test('counts what died together once, for nothing of it was a second attempt', () => {
+    const together = Array.from({ length: 8 }, (_, index) => failedAt(5_000 + index, 2_000, 'n1', 100));
+    expect(assessFailures(together, 5_500)).toEqual({ backoff: { failuresInRow: 1, retryAtMs: 6_007, lastFailure: 'engine_exited: signal' }, failuresByNode: new Map([['n1', 8]]) });
+    expect(assessFailures([...together, failedAt(7_000, null, 'n2', 6_100)], 7_500).backoff?.failuresInRow).toBe(2);
+  });
+
   test('is over when its time has passed, and the failures still count for the next one', () => {
     expect(assessFailures([failedAt(1_000), failedAt(2_000)], 4_000)).toEqual({ backoff: null, failuresByNode: new Map([['n1', 2]]) });
   });
@@ -32,11 +38,11 @@ describe('the wait after failed starts', () => {
   });
 
   test('is not reset by a neighbour that has been serving all along', () => {
-    const attempts = [living(0), failedAt(STABLE_AFTER_MS + 1), failedAt(STABLE_AFTER_MS + 2)];
-    expect(assessFailures(attempts, STABLE_AFTER_MS + 3).backoff?.failuresInRow).toBe(2);
+    const attempts = [living(0), failedAt(STABLE_AFTER_MS + 1), failedAt(STABLE_AFTER_MS + 3)];
+    expect(assessFailures(attempts, STABLE_AFTER_MS + 4).backoff?.failuresInRow).toBe(2);
   });
 
   test('does not blame an endpoint for ends that were no failures', () => {
-    expect(assessFailures([{ nodeId: 'n1', readyAtMs: 1, endedAtMs: 5, failure: null }], 6)).toEqual({ backoff: null, failuresByNode: new Map() });
+    expect(assessFailures([{ nodeId: 'n1', placedAtMs: 0, readyAtMs: 1, endedAtMs: 5, failure: null }], 6)).toEqual({ backoff: null, failuresByNode: new Map() });
   });
 });

@@ -15,6 +15,7 @@ export const STABLE_AFTER_MS = 60_000;
 /** One replica of an endpoint as far as its success is concerned. */
 export interface StartAttempt {
   readonly nodeId: string;
+  readonly placedAtMs: number;
   readonly readyAtMs: number | null;
   /** When it ended; null while it lives. */
   readonly endedAtMs: number | null;
@@ -29,19 +30,23 @@ export interface FailureRecord {
 }
 
 /**
- * How long a replacement has to wait, from the failures since the endpoint was stable last. A replica that keeps serving
+ * How long a replacement has to wait, from the failures since the endpoint was stable last. Replicas that were placed before a
+ * failure were no attempt to mend it: however many of them die with one node, they are one failure in the row. A replica that keeps serving
  * while another fails again and again does not reset the count, since it became stable before those failures.
  */
 export function assessFailures(attempts: readonly StartAttempt[], nowMs: number): FailureRecord {
   const stableAtMs = Math.max(Number.NEGATIVE_INFINITY, ...attempts.flatMap((attempt) => stableSince(attempt, nowMs)));
   const failuresByNode = new Map<string, number>();
   let failuresInRow = 0;
+  let countedAtMs = Number.NEGATIVE_INFINITY;
   let newest: { atMs: number; reason: string } | undefined;
-  for (const { nodeId, endedAtMs, failure } of attempts) {
+  for (const { nodeId, placedAtMs, endedAtMs, failure } of inOrderOfEnd(attempts)) {
     if (failure === null || endedAtMs === null || endedAtMs <= stableAtMs) continue;
-    failuresInRow += 1;
     failuresByNode.set(nodeId, (failuresByNode.get(nodeId) ?? 0) + 1);
-    if (newest === undefined || endedAtMs >= newest.atMs) newest = { atMs: endedAtMs, reason: failure };
+    newest = { atMs: endedAtMs, reason: failure };
+    if (placedAtMs < countedAtMs) continue;
+    failuresInRow += 1;
+    countedAtMs = endedAtMs;
   }
   if (newest === undefined) return { backoff: null, failuresByNode };
   const retryAtMs = newest.atMs + backoffMs(failuresInRow);
@@ -52,6 +57,10 @@ export function assessFailures(attempts: readonly StartAttempt[], nowMs: number)
 export function backoffMs(failuresInRow: number): number {
   if (failuresInRow <= 0) return 0;
   return Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(failuresInRow - 1, 30));
+}
+
+function inOrderOfEnd(attempts: readonly StartAttempt[]): readonly StartAttempt[] {
+  return [...attempts].sort((one, other) => (one.endedAtMs ?? Number.POSITIVE_INFINITY) - (other.endedAtMs ?? Number.POSITIVE_INFINITY) || one.placedAtMs - other.placedAtMs);
 }
 
 function stableSince(attempt: StartAttempt, nowMs: number): readonly number[] {

@@ -4,7 +4,7 @@ import { endpointsVisibleTo, type EndpointState } from '@penstock/domain-catalog
 import type { GatewayViews } from '../gateway-views.js';
 import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
-import { findModel } from '../work/find-model.js';
+import { findModel } from '../frame/find-model.js';
 
 interface ModelObject {
   readonly id: string;

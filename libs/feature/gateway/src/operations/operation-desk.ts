@@ -7,9 +7,9 @@ import type { ANSWERED, DirectCall } from '../http/route-call.js';
 import { noTokens } from '../limits/limited-call.js';
 import type { TokenEstimate } from '../limits/request-limits.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
-import { findTextModel } from '../work/find-model.js';
-import { ModelDesk } from '../work/model-desk.js';
-import type { ModelWork, UsageLedger, WorkStart } from '../work/model-work.js';
+import { findTextModel } from '../frame/find-model.js';
+import { ModelDesk } from '../frame/model-desk.js';
+import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
 import { OperationExchange, type OperationJob } from './operation-exchange.js';
 import type { Operation } from './operation.js';
 

@@ -7,9 +7,10 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../work/exchange-end.js';
-import type { ModelJob, UsageLedger } from '../work/model-work.js';
-import { tryReplicas, type Refused, type ReplicaUser } from '../work/try-replicas.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { keepAlive } from '../frame/keep-alive.js';
+import type { ModelJob, UsageLedger } from '../frame/model-work.js';
+import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { EngineSession } from './engine-session.js';
 import type { Operation, OperationOutcome } from './operation.js';
 
@@ -59,13 +60,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
 
   tick(nowMs: number): void {
     this.session?.tick(nowMs);
-    const { CLIENT_STALL_TIMEOUT_MS, EARLY_HEADERS_AFTER_MS, HEARTBEAT_INTERVAL_MS } = this.parts.config;
-    const { blockedSince } = this.answer;
-    if (blockedSince !== undefined && nowMs - blockedSince >= CLIENT_STALL_TIMEOUT_MS) this.answer.drop();
-    if (!this.operation.isStreamed || this.firstByteAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
-    if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
-    this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.operation.isStreamed && this.firstByteAtMs === undefined, this.lastHeartbeatMs);
   }
 
   shutDown(): void {

@@ -7,7 +7,7 @@ import type { Clock } from '@penstock/kernel';
 import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
-import { findModel } from '../work/find-model.js';
+import { findModel } from '../frame/find-model.js';
 import { callTensorEngine } from './tensor-call.js';
 
 /** A replica that takes longer to describe its model is not asked again for this request. */

@@ -9,8 +9,8 @@ import { ANSWERED, onRoute, type RouteCall, type RouteGroup } from '../http/rout
 import { noTokens } from '../limits/limited-call.js';
 import type { TokenEstimate } from '../limits/request-limits.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
-import { ModelDesk } from '../work/model-desk.js';
-import type { ModelWork, UsageLedger, WorkStart } from '../work/model-work.js';
+import { ModelDesk } from '../frame/model-desk.js';
+import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
 import { TensorExchange, type InferAnswer } from './tensor-exchange.js';
 import type { TensorJob } from './tensor-job.js';
 import { TensorMetrics } from './tensor-metrics.js';

@@ -68,7 +68,7 @@ export class PlanDesk {
     if (add.length + removeNodeIds.length + loseDomains.length === 0) return refused({ code: 'missing_required_parameter', message: 'Nothing changes: name nodes to add, to remove, or a failure domain to lose.', param: 'add' });
     const imagined = imagineNodes(add, 'add');
     if (imagined.kind === 'refused') return refused(imagined.refusal);
-    const live = liveFleet(this.parts.fleet.state(), this.parts.catalog.state());
+    const live = liveFleet(this.parts.fleet.state(), this.parts.catalog.state(), this.parts.clock.now());
     for (const [index, nodeId] of removeNodeIds.entries()) if (live.plannedIdsOf(nodeId).length === 0) return refused({ code: 'not_found', message: `No node ${nodeId} is up; look at the fleet for the ids of nodes.`, param: `removeNodeIds[${index}]` });
     const domains = new Set(live.nodes.map(({ failureDomain }) => failureDomain));
     for (const [index, domain] of loseDomains.entries()) if (!domains.has(domain)) return refused({ code: 'not_found', message: `No node that is up stands in the failure domain ${domain}; known ones are ${[...domains].slice(0, 20).join(', ') || 'none'}.`, param: `loseDomains[${index}]` });
@@ -84,7 +84,7 @@ export class PlanDesk {
     const { fleet, catalog } = this.parts;
     const knowledge = findModel(catalog.state(), imagined.model, imagined.organisationId);
     if (knowledge === undefined) return { code: 'model_not_found', message: `No endpoint, model version or well-known model is called ${imagined.model}. Give a name from the list of models, or a repository such as meta-llama/Llama-3.1-8B-Instruct.`, param: 'model' };
-    const live = liveFleet(fleet.state(), catalog.state());
+    const live = liveFleet(fleet.state(), catalog.state(), this.parts.clock.now());
     const own = imagined.gpuType ?? knowledge.endpoint?.hardware.acceleratorType ?? null;
     const gpuType = own === null ? null : gpuNameOf(own);
     if (imagined.gpuType !== null && gpuTypeNamed(imagined.gpuType) === undefined && !live.nodes.some((node) => node.gpuType === gpuType)) return { code: 'invalid_value', message: `No GPU of type ${imagined.gpuType} is known. Take one of ${GPU_TYPES.map(({ type }) => type).join(', ')}, or leave it out.`, param: 'gpuType' };
