@@ -14,7 +14,7 @@ replicaDriverSuite('the scripted driver', async () => {
   driver.setNode({ report, isReady: true, reason: null });
   const acceleratorIds = report.accelerators.map((accelerator) => accelerator.acceleratorId);
   const assignment = (replicaId: string): ReplicaAssignment => ({
-    replicaId, endpointId: 'ep_1', modelVersionId: 'mv_1', nodeId: report.nodeId, acceleratorIds, members: [{ nodeId: report.nodeId, acceleratorIds }], mig: null, reservedBytes: 1_000,
+    replicaId, endpointId: 'ep_1', modelVersionId: 'mv_1', nodeId: report.nodeId, acceleratorIds, members: [{ nodeId: report.nodeId, acceleratorIds }], mig: null, tolerations: [], reservedBytes: 1_000,
     engine: 'vllm', modelName: 'a-model', source: { kind: 'none' }, slots: 4, contextTokens: 2_048, engineOptions: {},
   });
   return {

@@ -22,7 +22,7 @@ function worldOf(description: FleetDescriptionInput) {
 function assignmentOn(nodeId: string, gpu: number, change: Partial<ReplicaAssignment> = {}): ReplicaAssignment {
   const acceleratorIds = [`${nodeId}-gpu-${gpu}`];
   return {
-    replicaId: 'rep_1', endpointId: 'ep_1', modelVersionId: 'mv_1', nodeId, acceleratorIds, members: [{ nodeId, acceleratorIds }], mig: null, reservedBytes: 30 * GB, engine: 'vllm', modelName: 'Llama-3.1-8B-Instruct',
+    replicaId: 'rep_1', endpointId: 'ep_1', modelVersionId: 'mv_1', nodeId, acceleratorIds, members: [{ nodeId, acceleratorIds }], mig: null, tolerations: [], reservedBytes: 30 * GB, engine: 'vllm', modelName: 'Llama-3.1-8B-Instruct',
     source: { kind: 'hugging-face', repository: 'meta-llama/Llama-3.1-8B-Instruct', revision: 'main', files: [] }, slots: 32, contextTokens: 8_192, engineOptions: {}, ...change,
   };
 }
