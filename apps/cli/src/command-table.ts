@@ -13,6 +13,7 @@ import { PlanDeploy, PlanNodes } from './commands/plan.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { ReservationsCreate, ReservationsList, ReservationsRelease } from './commands/reservations.js';
+import { TrafficClear, TrafficSet, TrafficShow } from './commands/traffic.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
 import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
@@ -47,6 +48,9 @@ export const commandTable = {
   'reservations:create': ReservationsCreate,
   'reservations:ls': ReservationsList,
   'reservations:release': ReservationsRelease,
+  'traffic:clear': TrafficClear,
+  'traffic:set': TrafficSet,
+  'traffic:show': TrafficShow,
   up: Up,
   usage: Usage,
   'why:endpoint': WhyEndpoint,
