@@ -56,14 +56,14 @@ export function holdingsOf(fleet: FleetState): readonly Holding[] {
 }
 
 /** Nodes that are up, as the planner takes them. */
-export function nodesUp(state: Pick<PlanningState, 'fleet' | 'nowMs'>): readonly PlacementNode[] {
-  return [...state.fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, state));
+export function nodesUp({ fleet, nowMs }: Pick<PlanningState, 'fleet' | 'nowMs'>): readonly PlacementNode[] {
+  return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet, nowMs));
 }
 
 /** A node that is still up so long after its owner was to take it back was not taken: the announcement is void. */
 const RECLAIM_OVERDUE_MS = 60_000;
 
-function toPlacementNode(node: NodeState, { fleet: { geometries }, nowMs }: Pick<PlanningState, 'fleet' | 'nowMs'>): PlacementNode {
+function toPlacementNode(node: NodeState, { geometries }: FleetState, nowMs: number): PlacementNode {
   const { nodeId, hostname, engines, cpuCores, memoryBytes, failureDomain, taints, market, price, cordonReason, drainReason, reclaimAt } = node;
   return {
     nodeId, hostname, engines, failureDomain, taints, market, cordonReason, drainReason,
