@@ -30,8 +30,20 @@ export function openAiNodeChecks({ OpenAI: Client }: OpenAiPackage): readonly Ch
     { name: 'a bad parameter is a BadRequestError that names it', run: (target) => refusedWith(() => clientOf(target).chat.completions.create({ model: target.model, messages: QUESTION, temperature: 9 }), Client.BadRequestError, undefined, 'temperature') },
     { name: 'no messages is a BadRequestError that names them', run: (target) => refusedWith(() => clientOf(target).chat.completions.create({ model: target.model, messages: [] }), Client.BadRequestError, 'empty_array', 'messages') },
     { name: 'an abandoned stream ends', run: (target) => abandons(clientOf(target), target) },
+    { name: 'a file is uploaded in parts', run: (target) => uploadsInParts(clientOf(target)) },
     { name: 'files and a batch job run to completion', run: (target) => runsBatch(clientOf(target), target) },
   ];
+}
+
+async function uploadsInParts(client: OpenAI): Promise<void> {
+  const pieces = ['{"custom_id":"1",', '"method":"POST"}\n'];
+  const upload = await client.uploads.create({ filename: 'parts.jsonl', purpose: 'batch', bytes: pieces.join('').length, mime_type: 'application/jsonl' });
+  strictEqual(upload.status, 'pending');
+  const parts = await Promise.all(pieces.map((piece) => client.uploads.parts.create(upload.id, { data: new File([piece], 'part') })));
+  const { status, file } = await client.uploads.complete(upload.id, { part_ids: parts.map((part) => part.id) });
+  strictEqual(status, 'completed');
+  strictEqual(await (await client.files.content(file?.id ?? '')).text(), pieces.join(''));
+  await client.files.delete(file?.id ?? '');
 }
 
 async function listsModels(client: OpenAI, target: Target): Promise<void> {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { chatCompletion, chatCompletionChunk, openAiErrorBody, responseObject, textCompletion, toOpenAiError, errorCatalogue } from '@penstock/contract-http';
+import { chatCompletion, chatCompletionChunk, moderationAnswer, openAiErrorBody, responseObject, textCompletion, toOpenAiError, errorCatalogue, uploadObject, uploadPart, type ModerationAnswer } from '@penstock/contract-http';
 import {
-  ChatStream, CompletionStream, completionAnswer, completionUsageChunk, dialectOf, noUsage, normaliseAnswer, readCompletion, ResponseStream,
+  ChatStream, CompletionStream, completionAnswer, completionUsageChunk, dialectOf, noUsage, normaliseAnswer, readCompletion, ResponseStream, toModeration,
   type ChatAnswer, type ChatChunk, type CompletionAnswer, type CompletionChunk, type ResponseBody,
 } from '@penstock/domain-serving';
 import type OpenAI from 'openai';
 import type OpenAI7 from 'openai7';
+import type { z } from 'zod';
 
 /**
  * The official package's own types as the oracle: the compiler refuses these functions when what we send is not what its clients
@@ -28,6 +29,11 @@ type WithLooseLogprobs<Completion extends { choices: unknown[] }> = Omit<Complet
 const identity = { id: 'chatcmpl-1', created: 1, model: 'public' };
 const dialect = dialectOf('vllm');
 const chunk = (delta: object, finish: string | null = null) => JSON.stringify({ object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }], usage: { prompt_tokens: 1, completion_tokens: 1 } });
+
+const asUpload = (upload: z.infer<typeof uploadObject>): Omit<OpenAI.Uploads.Upload & OpenAI7.Uploads.Upload, 'file'> => upload;
+const asPart = (part: z.infer<typeof uploadPart>): OpenAI.Uploads.UploadPart & OpenAI7.Uploads.UploadPart => part;
+/** Their types name the input of each category apart. */
+const asModeration = (answer: Wire<ModerationAnswer>): Omit<OpenAI.ModerationCreateResponse, 'results'> & { results: Pick<OpenAI.Moderation, 'categories' | 'category_scores' | 'flagged'>[] } => answer;
 
 describe('what we send is what the official types say', () => {
   test('chunks and whole chats', () => {
@@ -63,6 +69,14 @@ describe('what we send is what the official types say', () => {
     ]);
     expect(events.filter(({ type }) => !types.has(type))).toEqual([]);
     expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { usage: { input_tokens: 1 } } });
+  });
+
+  test('uploads and moderations', () => {
+    const upload = { id: 'upload_1', object: 'upload' as const, bytes: 1, created_at: 1, expires_at: 2, filename: 'a.jsonl', purpose: 'batch', status: 'pending' as const, file: null };
+    const part = { id: 'part_1', object: 'upload.part' as const, created_at: 1, upload_id: 'upload_1' };
+    expect([asUpload(uploadObject.parse(upload)), asPart(uploadPart.parse(part))]).toEqual([upload, part]);
+    const result = toModeration({ index: 0, label: 'hate', probs: [0.9, 0.1], num_classes: 2 });
+    expect(asModeration(moderationAnswer.parse({ id: 'modr-1', model: 'm', results: [result] })).results[0]).toMatchObject({ flagged: true, categories: { hate: true, violence: false } });
   });
 
   test('errors of every code', () => {

@@ -13,9 +13,10 @@ import { PlanDeploy, PlanNodes } from './commands/plan.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
 import { ReservationsCreate, ReservationsList, ReservationsRelease } from './commands/reservations.js';
+import { TrafficClear, TrafficSet, TrafficShow } from './commands/traffic.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
-import { WhyEndpoint, WhyReplica } from './commands/why.js';
+import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
 
 /** Every command by its words, as oclif finds them. */
 export const commandTable = {
@@ -47,8 +48,12 @@ export const commandTable = {
   'reservations:create': ReservationsCreate,
   'reservations:ls': ReservationsList,
   'reservations:release': ReservationsRelease,
+  'traffic:clear': TrafficClear,
+  'traffic:set': TrafficSet,
+  'traffic:show': TrafficShow,
   up: Up,
   usage: Usage,
   'why:endpoint': WhyEndpoint,
   'why:replica': WhyReplica,
+  'why:request': WhyRequest,
 };

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { metricOf } from '../../platform/drill-world.js';
 import { until } from '../../platform/eventually.js';
 import type { ChatOutcome } from '../../platform/chat-client.js';
 import { scripted } from '../../platform/scripted-engine.js';
@@ -8,6 +9,7 @@ import { ask, check, CLIENT_STALL_TIMEOUT_MS, MODEL, NARROW_MODEL, quantile, typ
 
 const CROWD = 60;
 const SLOTS_AND_PLACES = 6;
+const PLACES = 4;
 const SINGLE_REFUSALS = 100;
 /** Twenty milliseconds are the aim on a machine of its own; this one runs clients and engine as well. */
 const REFUSAL_P99_MS = 100;
@@ -29,6 +31,9 @@ export async function queueFull(world: World): Promise<{ readonly refusalP99Ms: 
   const outcomes = await Promise.all(crowd);
   const held = Array.from({ length: SLOTS_AND_PLACES }, (_, index) => ask(world, { model: NARROW_MODEL, content: scripted('endless', `hold-${index}`), stream: true, tokensMax: 8_000, leaveWhen: new Promise((resolve) => holders.signal.addEventListener('abort', () => resolve())) }));
   await until('every slot is held', CUT_WAIT_MS, () => Promise.resolve(world.engine.of('endless').filter((seen) => seen.marker.startsWith('hold-')).length >= 2 ? true : undefined));
+  // Those that wait may come later than those that run begin; until they are there, a further request would get a place.
+  const { url: routerUrl } = world.installation.service('router');
+  await until('every place is taken', CUT_WAIT_MS, async () => ((await metricOf(routerUrl, 'penstock_router_queue_depth')) >= PLACES ? true : undefined));
   const single: ChatOutcome[] = [];
   for (let index = 0; index < SINGLE_REFUSALS; index += 1) single.push(await ask(world, { model: NARROW_MODEL, content: scripted('answer', `single-${index}`) }));
   holders.abort();

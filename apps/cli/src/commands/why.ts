@@ -1,5 +1,5 @@
 import { Args } from '@oclif/core';
-import { endpointList, fleetBody } from '@penstock/contract-http';
+import { endpointList, fleetBody, requestExplanation } from '@penstock/contract-http';
 import { ApiCommand, EXIT } from '../api-command.js';
 import type { ApiClient } from '../client/api-client.js';
 import { collectHistories, REPLICAS_READ_MAX } from '../why/collect-histories.js';
@@ -43,6 +43,21 @@ export class WhyEndpoint extends ApiCommand {
     if (story === undefined) return this.error(`There is no endpoint ${args.id}. Look for it with \`ps\` or \`models\`.`, { exit: EXIT.failed });
     for (const line of printEndpoint(story, await nodeNames(client))) this.log(line);
     return story;
+  }
+}
+
+export class WhyRequest extends ApiCommand {
+  static override summary = 'Say what became of a request: the limit it met, how long it waited and for what, which replica answered.';
+  static override examples = ['<%= config.bin %> why request req_01…'];
+  static override args = { id: Args.string({ required: true, description: 'a request, by the x-request-id of its answer' }) };
+
+  async run(): Promise<unknown> {
+    const { args, flags } = await this.parse(WhyRequest);
+    const told = await this.clientFor(flags).call('GET', `/v1/requests/${encodeURIComponent(args.id)}`, requestExplanation);
+    this.log(`Request ${told.id}${told.model === null ? '' : ` to ${told.model}`}: ${told.status}, ${told.http_status}.`);
+    for (const sentence of told.why) this.log(`  ${sentence}`);
+    if (told.node_id !== null) this.log(`  The replica ran on node ${told.node_id}; \`why replica ${told.replica_id ?? ''}\` says why it was there.`);
+    return told;
   }
 }
 

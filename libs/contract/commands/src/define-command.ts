@@ -14,12 +14,25 @@ export function defineCommand<Request extends z.ZodType, Reply extends z.ZodType
   return contract;
 }
 
+/** Which limit a refused request met, with its numbers at that moment. The same shape as the kernel's `LimitMet`. */
+export const limitMet = z.object({
+  /** Such as `requests_per_minute`, `tokens_per_minute`, `concurrency` or `queue`. */
+  name: z.string(),
+  /** Whose limit it is, in words. */
+  scope: z.string(),
+  limit: z.number(),
+  used: z.number(),
+  /** Left out where the request would have taken one. */
+  requested: z.number().optional(),
+});
+
 /** Why a command was not carried out. The same shape as the kernel's `Refusal`. */
 export const refusal = z.object({
   code: z.string(),
   message: z.string(),
   param: z.string().optional(),
   retryAfterMs: z.number().optional(),
+  limit: limitMet.optional(),
 });
 
 /** What travels back. */

@@ -1,4 +1,4 @@
-import { id } from '@penstock/contract-events';
+import { id, usageRecordedV1 } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -51,6 +51,17 @@ export const queryUsage = defineCommand({
     page: z.string().max(200).nullable().default(null),
   }),
   reply: z.object({ buckets: z.array(usageBucket), nextPage: z.string().nullable() }),
+});
+
+export const getRequestUsage = defineCommand({
+  subject: 'qry.metering.request',
+  summary: 'The record of one request; null when none has arrived.',
+  request: z.object({
+    requestId: id,
+    /** Only a request of this organisation; any when left out. */
+    organisationId: id.optional(),
+  }),
+  reply: z.object({ record: usageRecordedV1.schema.nullable() }),
 });
 
 export const getUsageTotals = defineCommand({

@@ -53,6 +53,8 @@ import { reservationRefusedV1 } from './reservation-refused.v1.js';
 import { reservationReleasedV1 } from './reservation-released.v1.js';
 import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
 import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
+import { trafficSplitRemovedV1 } from './traffic-split-removed.v1.js';
+import { trafficSplitSetV1 } from './traffic-split-set.v1.js';
 import { usageRecordedV1 } from './usage-recorded.v1.js';
 import { wantedReplicasChangedV1 } from './wanted-replicas-changed.v1.js';
 
@@ -75,6 +77,8 @@ export const eventCatalogue = [
   endpointDeployedV1,
   endpointPlacementSetV1,
   endpointRetiredV1,
+  trafficSplitSetV1,
+  trafficSplitRemovedV1,
   nodeJoinedV1,
   nodeJoinedV2,
   nodeLostV1,

@@ -1,13 +1,16 @@
+import { limitMet } from '@penstock/contract-commands';
 import { z } from 'zod';
 import { describeError, type ErrorDescriptor } from './error-catalogue.js';
+import type { tensorErrorBody } from './tensors.js';
 
-/** OpenAI's error envelope: all four keys are always there. */
+/** OpenAI's error envelope: its four keys are always there. `limit` is ours, where a limit was met. */
 export const openAiErrorBody = z.object({
   error: z.object({
     message: z.string(),
     type: z.string(),
     param: z.string().nullable(),
     code: z.string().nullable(),
+    limit: limitMet.optional(),
   }),
 });
 export type OpenAiErrorBody = z.infer<typeof openAiErrorBody>;
@@ -21,6 +24,7 @@ export const problemBody = z.object({
   code: z.string(),
   param: z.string().nullable(),
   request_id: z.string(),
+  limit: limitMet.optional(),
 });
 export type ProblemBody = z.infer<typeof problemBody>;
 
@@ -34,20 +38,21 @@ export interface ApiFault {
   readonly type?: ErrorDescriptor['type'] | undefined;
   /** Overrides the catalogue where the same code may or may not pass later: a request above a whole limit never does. */
   readonly retryable?: boolean | undefined;
+  readonly limit?: z.infer<typeof limitMet> | undefined;
 }
 
 export function toOpenAiError(fault: ApiFault): OpenAiErrorBody {
   const { type, code } = describeError(fault.code);
-  return { error: { message: fault.message, type: fault.type ?? type, param: fault.param ?? null, code } };
+  return { error: { message: fault.message, type: fault.type ?? type, param: fault.param ?? null, code, ...(fault.limit === undefined ? {} : { limit: fault.limit }) } };
 }
 
-export function toTensorError(fault: ApiFault): { readonly error: string; readonly code: string } {
-  return { error: fault.message, code: describeError(fault.code).code };
+export function toTensorError(fault: ApiFault): z.infer<typeof tensorErrorBody> {
+  return { error: fault.message, code: describeError(fault.code).code, ...(fault.limit === undefined ? {} : { limit: fault.limit }) };
 }
 
 export function toProblem(fault: ApiFault, requestId: string): ProblemBody {
   const { status, code } = describeError(fault.code);
-  return { type: 'about:blank', title: code.replaceAll('_', ' '), status, detail: fault.message, code, param: fault.param ?? null, request_id: requestId };
+  return { type: 'about:blank', title: code.replaceAll('_', ' '), status, detail: fault.message, code, param: fault.param ?? null, request_id: requestId, ...(fault.limit === undefined ? {} : { limit: fault.limit }) };
 }
 
 /** Clients stop waiting for hints above a minute, so a longer one is cut to it. */

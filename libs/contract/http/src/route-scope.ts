@@ -7,15 +7,18 @@ export type KeyScope = (typeof keyScopes)[number];
 /** The first prefix that fits decides; reading and changing may have scopes of their own. */
 const SCOPES: readonly (readonly [prefix: string, read: KeyScope, write: KeyScope])[] = [
   ['/v1/files', 'files', 'files'],
+  ['/v1/uploads', 'files', 'files'],
   ['/v1/batches', 'batches', 'batches'],
   ['/v1/organization/', 'usage.read', 'usage.read'],
   ['/v1/models', 'models.read', 'models.write'],
+  ['/v1/requests', 'usage.read', 'usage.read'],
   ['/v1/', 'inference', 'inference'],
   ['/v2', 'models.read', 'inference'],
   ['/admin/v1/organisations', 'tenants.read', 'tenants.write'],
   ['/admin/v1/projects', 'tenants.read', 'tenants.write'],
   ['/admin/v1/keys', 'keys.read', 'keys.write'],
   ['/admin/v1/service-accounts', 'keys.read', 'keys.write'],
+  ['/admin/v1/traffic-splits', 'models.read', 'models.write'],
   ['/admin/v1/limits', 'limits.read', 'limits.write'],
 ];
 

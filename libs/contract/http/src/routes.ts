@@ -6,12 +6,16 @@ import { chatCompletion, chatCompletionRequest } from './chat.js';
 import * as commitments from './commitments.js';
 import { completionRequest, textCompletion } from './completions.js';
 import { embeddingList, embeddingRequest } from './embeddings.js';
+import { ownLimits, requestExplanation } from './explain.js';
 import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { moderationAnswer, moderationRequest } from './moderations.js';
 import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
 import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
 import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
 import { asyncResponseBody } from './stored-answers.js';
+import { setTrafficSplitRequest, trafficSplitBody, trafficSplitList, trafficSplitRemoved } from './traffic.js';
 import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
+import { completeUploadRequest, createUploadRequest, uploadObject, uploadPart } from './uploads.js';
 import { usagePage, usageQuery } from './usage.js';
 
 /** Who may call a route. `inference` and `admin` are kinds of API key; `either` takes both; `none` is open to everybody. */
@@ -48,6 +52,7 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/v1/rerank', aliases: ['/v2/rerank'], summary: 'Order documents by how well they answer a query.', access: 'inference', callsModel: true, body: rerankRequest, status: 200, response: rerankAnswer },
   { method: 'POST', path: '/v1/score', summary: 'How near texts are to each other.', access: 'inference', callsModel: true, body: scoreRequest, status: 200, response: scoreAnswer },
   { method: 'POST', path: '/v1/classify', summary: 'Classes of texts, by a model that classifies.', access: 'inference', callsModel: true, body: classifyRequest, status: 200, response: classifyAnswer },
+  { method: 'POST', path: '/v1/moderations', summary: 'Judge texts by the categories of OpenAI, by a model that classifies.', access: 'inference', callsModel: true, body: moderationRequest, status: 200, response: moderationAnswer },
   { method: 'POST', path: '/v1/tokenize', summary: 'Token ids of a prompt or of messages.', access: 'inference', callsModel: true, body: tokenizeRequest, status: 200, response: tokenizeAnswer },
   { method: 'POST', path: '/v1/detokenize', summary: 'The text of token ids.', access: 'inference', callsModel: true, body: detokenizeRequest, status: 200, response: detokenizeAnswer },
   { method: 'GET', path: '/v1/models', summary: 'Models the key may call.', access: 'either', status: 200, response: modelList },
@@ -58,11 +63,17 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v1/files/{file_id}', summary: 'One file.', access: 'inference', status: 200, response: fileObject },
   { method: 'DELETE', path: '/v1/files/{file_id}', summary: 'Delete a file.', access: 'inference', status: 200, response: fileDeleted },
   { method: 'GET', path: '/v1/files/{file_id}/content', summary: 'The bytes of a file.', access: 'inference', status: 200, response: 'binary' },
+  { method: 'POST', path: '/v1/uploads', summary: 'Begin a file that is sent in parts.', access: 'inference', body: createUploadRequest, status: 200, response: uploadObject },
+  { method: 'POST', path: '/v1/uploads/{upload_id}/parts', summary: 'Add a part to an upload (multipart: data).', access: 'inference', bodyKind: 'multipart', status: 200, response: uploadPart },
+  { method: 'POST', path: '/v1/uploads/{upload_id}/complete', summary: 'Make a file of the parts of an upload.', access: 'inference', body: completeUploadRequest, status: 200, response: uploadObject },
+  { method: 'POST', path: '/v1/uploads/{upload_id}/cancel', summary: 'Give an upload up.', access: 'inference', status: 200, response: uploadObject },
   { method: 'POST', path: '/v1/batches', summary: 'Start a batch job.', access: 'inference', body: createBatchRequest, status: 200, response: batchObject },
   { method: 'GET', path: '/v1/batches', summary: 'Batch jobs of the organisation.', access: 'inference', query: batchListQuery, status: 200, response: batchList },
   { method: 'GET', path: '/v1/batches/{batch_id}', summary: 'One batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'POST', path: '/v1/batches/{batch_id}/cancel', summary: 'Cancel a batch job.', access: 'inference', status: 200, response: batchObject },
   { method: 'GET', path: '/v1/async/{async_id}', summary: 'A request that was sent with `Prefer: respond-async`: its state, and its answer once it is there; as `text/event-stream` the answer as it comes.', access: 'inference', status: 200, response: asyncResponseBody },
+  { method: 'GET', path: '/v1/limits', summary: 'The limits that the calling key is under: how much of each is used, and when it may go on.', access: 'either', status: 200, response: ownLimits },
+  { method: 'GET', path: '/v1/requests/{request_id}', summary: 'What became of a request and why: the limit it met, how long it waited and for what, which replica answered.', access: 'either', status: 200, response: requestExplanation },
   { method: 'GET', path: '/v1/organization/usage/completions', summary: 'Token usage in time buckets.', access: 'either', query: usageQuery, status: 200, response: usagePage },
   { method: 'GET', path: '/docs', summary: 'This API as a page to read.', access: 'none', status: 200, response: 'binary' },
   { method: 'GET', path: '/docs/openapi.json', summary: 'This API as an OpenAPI document.', access: 'none', status: 200, response: z.looseObject({ openapi: z.string() }) },
@@ -88,6 +99,9 @@ export const routes: readonly RouteContract[] = [
   { method: 'DELETE', path: '/admin/v1/service-accounts/{service_account_id}', summary: 'Disable a service account and every key of it.', access: 'admin', status: 200, response: admin.serviceAccountBody },
   { method: 'POST', path: '/admin/v1/limits', summary: 'Set the limits of an organisation, a project or a key, for all models or for one.', access: 'admin', body: admin.setLimitsRequest, status: 200, response: admin.limitsBody },
   { method: 'GET', path: '/admin/v1/limits', summary: 'Limits that are set.', access: 'admin', query: admin.limitsQuery, status: 200, response: admin.limitsList },
+  { method: 'POST', path: '/admin/v1/traffic-splits', summary: 'Spread the requests for a name over endpoints by weight.', access: 'admin', body: setTrafficSplitRequest, status: 200, response: trafficSplitBody },
+  { method: 'GET', path: '/admin/v1/traffic-splits', summary: 'Names that several endpoints share.', access: 'admin', status: 200, response: trafficSplitList },
+  { method: 'DELETE', path: '/admin/v1/traffic-splits/{split_id}', summary: 'Take the split of a name away.', access: 'admin', status: 200, response: trafficSplitRemoved },
   { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },

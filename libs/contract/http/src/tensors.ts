@@ -1,4 +1,5 @@
 import { tensorDatatype, tensorSpec } from '@penstock/contract-events';
+import { limitMet } from '@penstock/contract-commands';
 import { z } from 'zod';
 
 /** Values of `parameters`: text, numbers and booleans, as the protocol has them. */
@@ -53,4 +54,4 @@ export const tensorModel = z.looseObject({
 export type TensorModel = z.infer<typeof tensorModel>;
 
 /** Every error under `/v2`: the protocol has the one string, `code` is this platform's. */
-export const tensorErrorBody = z.object({ error: z.string(), code: z.string() });
+export const tensorErrorBody = z.object({ error: z.string(), code: z.string(), limit: limitMet.optional() });

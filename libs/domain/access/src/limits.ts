@@ -46,6 +46,11 @@ export function limitsOn(state: AccessState, principal: Principal, modelName: st
   return found;
 }
 
+/** Every set of limits of the principal's organisation, project and key, whatever the model. */
+export function limitsAround(state: AccessState, principal: Principal): readonly LimitsSetV1[] {
+  return [principal.organisationId, principal.projectId, principal.keyId].flatMap((subjectId) => [...(state.limits.get(subjectId)?.values() ?? [])]);
+}
+
 /** The smallest context that any of the limits allows, in tokens; null for none. */
 export function contextTokensMaxOf(limits: readonly LimitsSetV1[]): number | null {
   return limits.reduce<number | null>((least, { limits: { contextTokensMax } }) => (contextTokensMax === null ? least : Math.min(least ?? contextTokensMax, contextTokensMax)), null);

@@ -37,7 +37,7 @@ export function queueVerdict(state: AdmissionState, newcomer: Pick<Waiter, 'orga
   if (lowest !== undefined && lowest.rank < rank) return { kind: 'refused', refusal: queueFull(state) };
   const mine = waitingOf(state, organisationId);
   const othersWait = state.waiting.size > mine;
-  if (othersWait && mine >= Math.ceil(queueMax / 2)) return { kind: 'refused', refusal: tenantShareFull(state) };
+  if (othersWait && mine >= Math.ceil(queueMax / 2)) return { kind: 'refused', refusal: tenantShareFull(state, mine) };
   if (state.waiting.size < queueMax) return { kind: 'room' };
   const greediest = greediestTenant(state);
   // A difference of one would only swap who has more.

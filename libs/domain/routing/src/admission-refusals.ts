@@ -1,5 +1,5 @@
-import type { Refusal } from '@penstock/kernel';
-import { slotsOf, type AdmissionState } from './admission-state.js';
+import type { LimitMet, Refusal } from '@penstock/kernel';
+import { runningOf, slotsOf, type AdmissionState } from './admission-state.js';
 import { estimateRetryAfterMs } from './estimate-retry-after.js';
 
 /** Hint for a caller of an endpoint that is still starting. */
@@ -17,23 +17,29 @@ export function queueFull(state: AdmissionState): Refusal {
     code: 'queue_full',
     message: `All slots of this model are busy and its queue of ${state.settings.queueMax} is full. Retry later, or raise the endpoint's replicas or queue_max.`,
     retryAfterMs: retryAfterMs(state),
+    limit: { name: 'queue', scope: `requests that wait for the model; ${runningOf(state)} of its ${slotsOf(state)} slots are taken`, limit: state.settings.queueMax, used: state.waiting.size },
   };
 }
 
-export function tenantShareFull(state: AdmissionState): Refusal {
+export function tenantShareFull(state: AdmissionState, mine: number): Refusal {
   return {
     code: 'queue_full',
     message: 'Others wait for this model too, and your organisation has its share of the queue. Retry later, or send fewer requests at once.',
     retryAfterMs: retryAfterMs(state),
+    limit: { name: 'queue_share', scope: 'requests of your organisation that wait for the model while others wait too', limit: Math.ceil(state.settings.queueMax / 2), used: mine },
   };
 }
 
 export function mayNotWait(state: AdmissionState): Refusal {
-  return { code: 'queue_full', message: 'All slots of this model are busy, and the request may not wait. Retry later.', retryAfterMs: retryAfterMs(state) };
+  return { code: 'queue_full', message: 'All slots of this model are busy, and the request may not wait. Retry later.', retryAfterMs: retryAfterMs(state), limit: slotsTaken(state) };
 }
 
 export function queueTimeout(state: AdmissionState, waitedMs: number): Refusal {
-  return { code: 'queue_timeout', message: `No slot of this model was free within ${Math.round(waitedMs)} ms. Retry later, or raise the endpoint's replicas.`, retryAfterMs: retryAfterMs(state) };
+  return { code: 'queue_timeout', message: `No slot of this model was free within ${Math.round(waitedMs)} ms. Retry later, or raise the endpoint's replicas.`, retryAfterMs: retryAfterMs(state), limit: slotsTaken(state) };
+}
+
+function slotsTaken(state: AdmissionState): LimitMet {
+  return { name: 'slots', scope: `requests that the replicas of the model work on at once; ${state.waiting.size} wait`, limit: slotsOf(state), used: runningOf(state) };
 }
 
 export function stillLoading(): Refusal {

@@ -2,7 +2,8 @@ import type { Lease } from '@penstock/contract-commands';
 import type { AdmissionEffect } from './admission-effect.js';
 import { removeWaiter } from './admission-queue.js';
 import type { AdmissionReplica, AdmissionState, Waiter } from './admission-state.js';
-import { beginProbe, circuitAllows } from './circuit.js';
+import { beginProbe } from './circuit.js';
+import { mayServe } from './may-serve.js';
 import { pickReplica } from './pick-replica.js';
 import { isLongContext } from './replica-work.js';
 
@@ -24,12 +25,16 @@ export function grantWaiting(state: AdmissionState, nowMs: number, effects: Admi
 /** Grants one request a slot, if a replica that suits it has one. */
 export function tryGrant(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): boolean {
   if (nowMs < state.grantsFromMs) return false;
-  for (const replica of state.serving) replica.isHealthy = circuitAllows(replica.circuit, nowMs);
-  const replica = pickReplica(state.serving, { excludedReplicaIds: waiter.excludedReplicaIds, rotation: state.rotation, workTokens: waiter.workTokens });
+  for (const replica of state.serving) replica.isHealthy = mayServe(replica, state.settings, nowMs);
+  const { excludedReplicaIds, workTokens, prompt } = waiter;
+  // With one replica there is nothing to choose, and nothing to learn for a choice.
+  const memory = state.serving.length > 1 ? state.memory : undefined;
+  const replica = pickReplica(state.serving, { excludedReplicaIds, rotation: state.rotation, workTokens, nowMs, prompt, memory });
   if (replica === undefined) return false;
   state.rotation = (state.rotation + 1) % Number.MAX_SAFE_INTEGER;
   if (state.waiting.get(waiter.requestId) === waiter) state.order.serve(waiter);
   removeWaiter(state, waiter);
+  if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
   const lease = lend(state, replica, waiter, nowMs);
   effects.push({ kind: 'grant', requestId: waiter.requestId, leaseId: waiter.leaseId, lease });
   return true;

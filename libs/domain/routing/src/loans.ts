@@ -1,9 +1,10 @@
 import type { LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
 import type { AdmissionEffect } from './admission-effect.js';
 import type { AdmissionReplica, AdmissionState } from './admission-state.js';
-import { abandonProbe, beginProbe, circuitAllows, CIRCUIT_WINDOW } from './circuit.js';
+import { abandonProbe, beginProbe, CIRCUIT_WINDOW } from './circuit.js';
 import { grantWaiting } from './grant.js';
 import { judge } from './leases.js';
+import { mayServe } from './may-serve.js';
 
 /** How long lent slots stay with a gateway that is not heard. */
 export const LOAN_TTL_MS = 5_000;
@@ -119,7 +120,7 @@ function share(state: AdmissionState, loan: GatewayLoan, wantedSlots: number, no
       targets.set(replica, lent);
       total += lent;
       free += Math.max(0, replica.slots - replica.inFlight);
-    } else if (lent === 0 && nowMs >= state.grantsFromMs && circuitAllows(replica.circuit, nowMs) && replica.inFlight < replica.slots) {
+    } else if (lent === 0 && nowMs >= state.grantsFromMs && mayServe(replica, state.settings, nowMs) && replica.inFlight < replica.slots) {
       lendProbe(loan, replica);
       targets.set(replica, 1);
     }

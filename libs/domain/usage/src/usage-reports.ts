@@ -1,4 +1,5 @@
 import type { getUsageTotals, queryUsage, usageBucket } from '@penstock/contract-commands';
+import type { UsageRecordedV1 } from '@penstock/contract-events';
 import type { z } from 'zod';
 import type { BucketPlan } from './usage-buckets.js';
 
@@ -32,6 +33,8 @@ export interface UsageReports {
    * Where the results are too many for one answer, the page is cut short and `nextPage` goes on behind the cut.
    */
   buckets(query: UsageQuery, plan: BucketPlan): Promise<UsageBuckets>;
+  /** One request, of one organisation or of any; undefined when it is not stored. */
+  request(requestId: string, organisationId?: string): Promise<UsageRecordedV1 | undefined>;
   /** Over everything stored, of one organisation or of all. */
   totals(organisationId?: string): Promise<StoredUsageTotals>;
   /** The highest sequence of `EV_USAGE` that is stored; 0 when nothing is. Lower ones may still be on their way. */

@@ -15,6 +15,6 @@ export async function askService<Request extends z.ZodType, Reply extends z.ZodT
   const { params, ...commandOptions } = options;
   const reply = await ports.commands.send(contract, request, { correlationId: call.requestId, causationId: call.requestId, ...commandOptions });
   if (reply.kind === 'ok') return reply.value;
-  const { code, message, param, retryAfterMs } = reply.refusal;
-  throw new RequestFault({ code, message, ...(param === undefined ? {} : { param: params?.[param] ?? param }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  const { code, message, param, retryAfterMs, limit } = reply.refusal;
+  throw new RequestFault({ code, message, ...(param === undefined ? {} : { param: params?.[param] ?? param }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(limit === undefined ? {} : { limit }) });
 }

@@ -53,6 +53,7 @@ export interface WorldOptions {
   readonly engines?: number;
   readonly settings?: Readonly<Record<string, string>>;
   readonly slots?: number;
+  readonly engineOptions?: Readonly<Record<string, boolean>>;
   readonly spoolBytesMax?: number;
   /** Shared by the gateways of a test. */
   readonly answers?: MemorySharedRecords;
@@ -73,7 +74,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const append = async (context: 'registry' | 'fleet', aggregate: string, id: string, event: NewEvent): Promise<void> => {
     await log.append({ ref: { context, aggregate, id }, events: [event], expected: 'any', commandId: randomIds.next('cmd'), source: 'test', nowMs: Date.now(), correlationId: 'c', causationId: 'c' });
   };
-  if (options.log === undefined) await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4);
+  if (options.log === undefined) await deploy(append, 'ep_1', MODEL, null, options.slots ?? 4, options.engineOptions ?? {});
   for (const [index, engine] of engines.entries()) await placeReplica(append, `rep_${index}`, engine.url, options.slots ?? 4);
   const usage = await FileUsageSpool.open({ folder, log, logger: silentLogger, bytesMax: options.spoolBytesMax });
   const deadLetters: DeadLetterEntry[] = [];
@@ -110,12 +111,12 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 
 type Append = World['append'];
 
-export async function deploy(append: Append, endpointId: string, name: string, organisationId: string | null, slotsPerReplica = 4): Promise<void> {
+export async function deploy(append: Append, endpointId: string, name: string, organisationId: string | null, slotsPerReplica = 4, engineOptions: Readonly<Record<string, boolean>> = {}): Promise<void> {
   await append('registry', 'endpoint', endpointId, {
     type: 'endpoint.deployed.v1',
     data: {
       endpointId, name, modelVersionId: 'mv_1', engine: 'vllm', organisationId, hardware: { acceleratorType: 'cpu', acceleratorCount: 1 }, scaling: { minReplicas: 1, maxReplicas: 2, scaleToZeroAfterIdleSeconds: null },
-      serving: { slotsPerReplica, contextTokens: 2_048, queueMax: 4, queueWaitMsMax: 1_000 }, engineOptions: {},
+      serving: { slotsPerReplica, contextTokens: 2_048, queueMax: 4, queueWaitMsMax: 1_000 }, engineOptions: { ...engineOptions },
     },
   });
 }

@@ -193,8 +193,12 @@ describe('files', () => {
   });
 
   test.each([['without an end', 'x', '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'], ['of nothing but a boundary', 'b'.repeat(252), `--${'b'.repeat(252)}\r\n`]])('a form %s is the client\'s fault', async (_name, boundary, body) => {
-    const answer = await world.fetch('/v1/files', { method: 'POST', key: world.key, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` }, body });
-    expect([answer.status, await answer.json()]).toMatchObject([400, { error: { type: 'invalid_request_error' } }]);
+    const upload = await (await world.fetch('/v1/uploads', { method: 'POST', key: world.key, body: JSON.stringify({ filename: 'a.jsonl', purpose: 'batch', bytes: 4, mime_type: 'x/y' }) })).json() as { id: string };
+    for (const path of ['/v1/files', `/v1/uploads/${upload.id}/parts`]) {
+      const answer = await world.fetch(path, { method: 'POST', key: world.key, headers: { 'content-type': `multipart/form-data; boundary=${boundary}` }, body });
+      expect([answer.status, await answer.json()]).toMatchObject([400, { error: { type: 'invalid_request_error' } }]);
+    }
+    expect((await world.objects.list('upload-parts/')).objects).toEqual([]);
   });
 
   test('lists and deletes, with an empty JSON body as the Python SDK sends it', async () => {

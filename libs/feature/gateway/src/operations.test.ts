@@ -1,6 +1,6 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { embeddingList, responseObject, textCompletion } from '@penstock/contract-http';
+import { embeddingList, moderationAnswer, responseObject, textCompletion } from '@penstock/contract-http';
 import { eventually } from '@penstock/testing-kit';
 import OpenAI, { BadRequestError, NotFoundError } from 'openai';
 import { answerAll, startStream, type EngineBehaviour, type EngineExchange } from './fake-engine-suite.js';
@@ -239,6 +239,23 @@ describe('ranking, scoring, classes and tokens', () => {
     everywhere(json({ id: 'x', object: 'list', model: 'inner-model', data: [{ index: 0, label: 'spam', probs: [0.9, 0.1], num_classes: 2 }], usage }));
     expect(await (await post('/v1/classify', { model: MODEL, input: 'a' })).json()).toMatchObject({ model: MODEL, data: [{ label: 'spam', probs: [0.9, 0.1], num_classes: 2 }], usage });
     expect(await (await post('/v1/score', { model: MODEL, queries: ['a', 'b'], documents: ['c', 'd', 'e'] })).json()).toMatchObject({ error: { param: 'queries' } });
+  });
+
+  test('texts are moderated by a model that classifies, under its name', async () => {
+    const usage = { prompt_tokens: 4, total_tokens: 4 };
+    const classes = (...labels: readonly string[]) => json({ id: 'x', object: 'list', model: 'inner-model', data: labels.map((label, index) => ({ index, label, probs: [0.75, 0.25], num_classes: 2 })), usage });
+    everywhere(classes('hate', 'OK'));
+    const answer = moderationAnswer.parse(await (await post('/v1/moderations', { model: MODEL, input: ['a', 'b'] })).json());
+    expect([answer.model, answer.results.map(({ flagged }) => flagged), answer.results[0]?.category_scores.hate]).toEqual([MODEL, [true, false], 0.75]);
+    expect(await world.usage(1)).toMatchObject([{ promptTokens: 4, completionTokens: 0, status: 'completed' }]);
+    everywhere(classes('violence'));
+    expect(moderationAnswer.parse(await (await post('/v1/moderations', { model: MODEL, input: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] })).json()).results).toHaveLength(1);
+    expect(await (await post('/v1/moderations', { model: MODEL, input: [{ type: 'text', text: 'a' }, { type: 'image_url', image_url: { url: 'data:' } }] })).json()).toMatchObject({ error: { code: 'unsupported_value', param: 'input[1].type' } });
+    everywhere(classes('spam'));
+    const spam = await post('/v1/moderations', { model: MODEL, input: 'a' });
+    expect([spam.status, await spam.json()]).toMatchObject([400, { error: { code: 'unsupported_operation', param: 'model' } }]);
+    const missing = await post('/v1/moderations', { input: 'a' });
+    expect([missing.status, await missing.json()]).toMatchObject([404, { error: { code: 'model_not_found', message: expect.stringContaining("There is no model 'omni-moderation-latest' here.") } }]);
   });
 
   test('tokens are counted by the model, and bill nothing', async () => {

@@ -1,4 +1,4 @@
-import { getUsageTotals, queryUsage, verifyProjections } from '@penstock/contract-commands';
+import { getRequestUsage, getUsageTotals, queryUsage, verifyProjections } from '@penstock/contract-commands';
 import { planBuckets, UsageStoreUnavailableError } from '@penstock/domain-usage';
 import { answerCommand, ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import { Controller, Inject } from '@nestjs/common';
@@ -21,6 +21,11 @@ export class MeteringController {
       if (planned.kind === 'refused') return refused(planned.refusal);
       return fromStore(() => this.ports.reports.buckets(query, planned.plan));
     });
+  }
+
+  @MessagePattern(getRequestUsage.subject)
+  request(@Payload() payload: unknown) {
+    return answerCommand(getRequestUsage, payload, this.ports.logger, ({ requestId, organisationId }) => fromStore(async () => ({ record: (await this.ports.reports.request(requestId, organisationId)) ?? null })));
   }
 
   @MessagePattern(getUsageTotals.subject)

@@ -10,6 +10,7 @@ export class RouterMetrics {
   private readonly expired: Counter;
   private readonly circuits: Counter<'change'>;
   private readonly wakes: Counter<'outcome'>;
+  private readonly probes: Counter<'outcome'>;
 
   constructor(registry: Registry, states: () => Iterable<AdmissionState>) {
     const registers = [registry];
@@ -18,6 +19,7 @@ export class RouterMetrics {
     this.expired = new Counter({ name: 'penstock_router_leases_expired_total', help: 'Leases that nobody gave back or renewed.', registers });
     this.circuits = new Counter({ name: 'penstock_router_circuit_changes_total', help: 'Circuits of replicas that opened or closed.', labelNames: ['change'], registers });
     this.wakes = new Counter({ name: 'penstock_router_wakes_total', help: 'Wake commands sent for cold endpoints, by outcome.', labelNames: ['outcome'], registers });
+    this.probes = new Counter({ name: 'penstock_router_probes_total', help: 'One-token generations that looked whether a failed replica works again.', labelNames: ['outcome'], registers });
     gaugeOf('penstock_router_queue_depth', 'Requests that wait.', registry, states, (state) => state.waiting.size);
     gaugeOf('penstock_router_in_flight', 'Leases that are held.', registry, states, runningOf);
   }
@@ -33,6 +35,10 @@ export class RouterMetrics {
 
   leasesExpired(count: number): void {
     if (count > 0) this.expired.inc(count);
+  }
+
+  probed(outcome: string): void {
+    this.probes.inc({ outcome });
   }
 
   circuitChanged(change: 'opened' | 'closed'): void {

@@ -30,6 +30,7 @@ async function start(drainTimeoutMs = 5_000): Promise<void> {
     timers: createSystemTimers(silentLogger),
     ids, log,
     logger: silentLogger,
+    probe: { generate: () => Promise.resolve({ kind: 'answered', ms: 1, completionTokens: 1 }) },
     commands: new NatsCommandClient(own),
     signals: new NatsSignals(own),
     follow: (projection) => followProjection(log, projection),

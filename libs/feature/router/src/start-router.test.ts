@@ -5,6 +5,7 @@ import type { RunningService } from '@penstock/feature-shell';
 import { followProjection, silentLogger, type AggregateRef, type LiveProjection, type Projection } from '@penstock/kernel';
 import { eventually, FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
 import { addressedTo } from './instance-address.js';
+import type { EngineTarget, ProbeResult } from '@penstock/domain-serving';
 import { routerConfig } from './router-config.js';
 import { startRouter } from './start-router.js';
 
@@ -20,6 +21,8 @@ class World {
   readonly commands = new LocalCommandClient();
   readonly signals = new MemorySignals();
   readonly ids = new SequentialIds();
+  readonly probes: EngineTarget[] = [];
+  probeResult: ProbeResult = { kind: 'answered', ms: 1, completionTokens: 1 };
   readonly routers: RunningService[] = [];
   readonly followers: LiveProjection<unknown>[] = [];
   private events = 0;
@@ -29,6 +32,12 @@ class World {
     const router = await startRouter(routerConfig.parse({ DRAIN_TIMEOUT_MS: '5000', ...environment }), {
       clock, timers, log, commands, signals, ids,
       logger: silentLogger,
+      probe: {
+        generate: (target) => {
+          this.probes.push(target);
+          return Promise.resolve(this.probeResult);
+        },
+      },
       follow: async <State>(projection: Projection<State>) => {
         const follower = await followProjection(log, projection);
         this.followers.push(follower);
@@ -192,9 +201,16 @@ describe('a warm endpoint', () => {
     const history = await eventually(() => world.log.load({ context: 'routing', aggregate: 'replica-circuit', id: 'rep_1' }), (events) => events.length > 0);
     expect(history[0]).toMatchObject({ type: 'replica-circuit.opened.v1', data: { endpointId: 'ep_1', failures: 5 }, source: 'penstock/router' });
     expect(granted(await world.admit('next')).replicaId).toBe('rep_2');
-    const { reply: probe } = await world.enqueue('probe');
+    const { reply: waiting } = await world.enqueue('waits', { excludedReplicaIds: ['rep_2'] });
+    world.probeResult = { kind: 'failed', reason: 'it hangs' };
     await world.timers.advance(10_000);
-    await world.release(granted(await probe));
+    expect(world.probes).toEqual([{ kind: 'engine-sim', url: 'http://127.0.0.1:9000/rep_1', servedModel: 'm' }]);
+    // A failed probe keeps the circuit open, and no request was spent on finding out.
+    await turn();
+    world.probeResult = { kind: 'answered', ms: 1, completionTokens: 1 };
+    await world.timers.advance(10_000);
+    expect(granted(await waiting).replicaId).toBe('rep_1');
+    expect(world.probes).toHaveLength(2);
     await eventually(() => world.log.load({ context: 'routing', aggregate: 'replica-circuit', id: 'rep_1' }), (events) => events.at(-1)?.type === 'replica-circuit.closed.v1');
   });
 

@@ -1,6 +1,6 @@
 import { catalogProjection } from '@penstock/domain-catalog';
 import { fleetProjection } from '@penstock/domain-lifecycle';
-import type { AdmissionState } from '@penstock/domain-routing';
+import { PromptExchange, type AdmissionState } from '@penstock/domain-routing';
 import { createMetrics, startService, type RunningService } from '@penstock/feature-shell';
 import { AdmissionService } from './admission-service.js';
 import { CircuitJournal } from './circuit-journal.js';
@@ -14,6 +14,7 @@ import { RouterMembers } from './router-members.js';
 import { RouterMetrics } from './router-metrics.js';
 import type { RouterPorts } from './router-ports.js';
 import { RouterModule } from './router.module.js';
+import { TokenProbes } from './token-probes.js';
 
 /** How often leases and waiting times are looked at. */
 export const TICK_MS = 100;
@@ -40,6 +41,9 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
     leaseTtlMs: config.ROUTER_LEASE_TTL_MS,
     learningMs: config.ROUTER_LEARNING_MS,
   });
+  const probes = new TokenProbes({ probe: ports.probe, metrics, logger });
+  const exchange = new PromptExchange(instanceId, desks.memories.news, (endpointId) => desks.memories.find(endpointId), ports);
+  await exchange.start();
   const link = new OwnerLink(ports.commands, members);
   const admissions = new AdmissionService({ clock: ports.clock, ids: ports.ids, timers: ports.timers, logger, catalog, desks, members, link, handOverMs: config.DRAIN_TIMEOUT_MS / 2 });
   const quotas = new QuotaAuthority({ clock: ports.clock, timers: ports.timers, members, link });
@@ -49,7 +53,10 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   });
   const stopListening = [catalog.onChange(() => desks.sync()), fleet.onChange(() => desks.sync())];
   const stopTimers = [
-    ports.timers.every(TICK_MS, () => desks.tick()),
+    ports.timers.every(TICK_MS, () => {
+      desks.tick();
+      probes.look(desks.all());
+    }),
     ports.timers.every(LOAD_INTERVAL_MS, () => reportLoad({ clock: ports.clock, signals: ports.signals, catalog, fleet, desks, members })),
   ];
   const service = await startService({
@@ -62,7 +69,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
       admissions.close();
       quotas.close();
       coldStarts.close();
-      await Promise.all([members.close(), catalog.close(), fleet.close()]);
+      await Promise.all([members.close(), exchange.close(), catalog.close(), fleet.close()]);
     },
   }, config, ports);
   // Announced only now: another instance may forward to this one from here on.

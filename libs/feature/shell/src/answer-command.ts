@@ -1,4 +1,4 @@
-import type { CommandContract, CommandReply } from '@penstock/contract-commands';
+import type { CommandContract, CommandReply, refusal } from '@penstock/contract-commands';
 import { EventLogFullError, EventLogUnavailableError, ServiceUnavailableError, type Causation, type Logger, type Refusal } from '@penstock/kernel';
 import type { NatsContext } from '@nestjs/microservices';
 import type { z } from 'zod';
@@ -37,9 +37,8 @@ export async function answerCommand<Request extends z.ZodType, Reply extends z.Z
   }
 }
 
-function refusedReply(refusal: Refusal): { kind: 'refused'; refusal: { code: string; message: string; param?: string; retryAfterMs?: number } } {
-  const { code, message, param, retryAfterMs } = refusal;
-  return { kind: 'refused', refusal: { code, message, ...(param === undefined ? {} : { param }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
+function refusedReply({ code, message, param, retryAfterMs, limit }: Refusal): { kind: 'refused'; refusal: z.input<typeof refusal> } {
+  return { kind: 'refused', refusal: { code, message, ...(param === undefined ? {} : { param }), ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(limit === undefined ? {} : { limit }) } };
 }
 
 function explain(error: unknown, subject: string, logger: Logger): Refusal {

@@ -1,3 +1,4 @@
+import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
 import {
   fillBuckets, pageToken, type BucketPlan, type StoredUsageTotals, type UsageBuckets, type UsageQuery, type UsageReports, type UsageRow, type UsageSum,
 } from '@penstock/domain-usage';
@@ -20,6 +21,12 @@ const sumRow = z.object({
   requests: whole, promptTokens: whole, cachedTokens: whole, completionTokens: whole, reasoningTokens: whole,
 });
 
+/** A row under the names of the event it came from. */
+const REQUEST_COLUMNS = `request_id AS requestId, organisation_id AS organisationId, project_id AS projectId, key_id AS keyId, endpoint_id AS endpointId, model_name AS modelName,
+  model_version_id AS modelVersionId, replica_id AS replicaId, batch_id AS batchId, operation, stream, status, finish_reason AS finishReason, http_status AS httpStatus, error_code AS errorCode,
+  toFloat64(prompt_tokens) AS promptTokens, toFloat64(cached_tokens) AS cachedTokens, toFloat64(completion_tokens) AS completionTokens, toFloat64(reasoning_tokens) AS reasoningTokens,
+  tokens_estimated AS tokensEstimated, concat(formatDateTime(started_at, '%Y-%m-%dT%H:%i:%S', 'UTC'), '.', leftPad(toString(toUnixTimestamp64Milli(started_at) % 1000), 3, '0'), 'Z') AS startedAt, queue_ms AS queueMs, ttft_ms AS ttftMs, duration_ms AS durationMs, engine_ms AS engineMs`;
+
 /** Columns a question may group by. Users and service tiers are not recorded, so they stay null. */
 const GROUP_COLUMNS = { project_id: 'project_id', api_key_id: 'key_id', model: 'model_name', batch: 'isNotNull(batch_id)' } as const;
 
@@ -40,6 +47,13 @@ export class ClickhouseUsageReports implements UsageReports {
       request: query.requestId ?? '',
     });
     return rows.length > this.resultRowsMax ? cutShort(plan, rows) : fillBuckets(plan, rows);
+  }
+
+  async request(requestId: string, organisationId?: string): Promise<UsageRecordedV1 | undefined> {
+    // The sort key begins with the organisation, so one that is named makes this a look at one place.
+    const sql = `SELECT ${REQUEST_COLUMNS} FROM usage_raw_v1 FINAL WHERE request_id = {request:String} ${organisationId === undefined ? '' : 'AND organisation_id = {organisation:String}'} LIMIT 1`;
+    const [row] = await this.select(usageRecordedV1.schema, sql, { request: requestId, organisation: organisationId ?? '' });
+    return row;
   }
 
   async totals(organisationId?: string): Promise<StoredUsageTotals> {

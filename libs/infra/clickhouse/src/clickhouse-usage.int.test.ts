@@ -142,6 +142,14 @@ describe('reports', () => {
     expect(await resultsOf({ requestId: 'b' })).toEqual([expect.objectContaining({ num_model_requests: 1, input_tokens: 10 })]);
   });
 
+  test('tell one request as it was recorded, to its organisation or to whoever may see all', async () => {
+    const odd = usage(7, { requestId: 'f', organisationId: 'org_02', status: 'failed', finishReason: null, errorCode: 'queue_timeout', httpStatus: 429, replicaId: null, ttftMs: null, queueMs: 30_000.25, startedAt: '2026-11-29T12:00:00.007Z' });
+    await sink.write([odd]);
+    expect(await reports.request('f')).toEqual(odd.record);
+    expect(await reports.request('f', 'org_02')).toEqual(odd.record);
+    expect(await reports.request('f', 'org_01')).toBeUndefined();
+  });
+
   test('page through buckets, empty ones included, cut at the asked seconds', async () => {
     const hours = await ask({ bucketWidth: '1h', endTime: T0 + 3 * 3_600, limit: 2 });
     expect(hours.buckets.map((bucket) => bucket.results.map((result) => result.num_model_requests))).toEqual([[1], [2]]);

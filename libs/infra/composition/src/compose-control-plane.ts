@@ -2,6 +2,7 @@ import { autoscalerConfig, startAutoscaler } from '@penstock/feature-autoscaler'
 import { routerConfig, startRouter } from '@penstock/feature-router';
 import { schedulerConfig, startScheduler } from '@penstock/feature-scheduler';
 import type { RunningService } from '@penstock/feature-shell';
+import { HttpEngineProbe } from '@penstock/infra-engines';
 import { HighsOptimiser } from '@penstock/infra-optimiser';
 import { fleetTableProjection, PostgresFleetQueries, PostgresScalingQueries, scalingTableProjection } from '@penstock/infra-postgres';
 import { openPlatform, type Platform } from './platform.js';
@@ -14,7 +15,7 @@ import { closingOnFailure, withClosers } from './with-closers.js';
 export async function composeRouter(environment: Environment): Promise<RunningService> {
   const platform = await openPlatform('router', environment);
   const closers = [() => platform.close()];
-  return closingOnFailure(closers, async () => withClosers(await startRouter(readSettings(routerConfig, environment), platform.ports), closers));
+  return closingOnFailure(closers, async () => withClosers(await startRouter(readSettings(routerConfig, environment), { ...platform.ports, probe: new HttpEngineProbe() }), closers));
 }
 
 export function composeScheduler(environment: Environment): Promise<RunningService> {

@@ -13,7 +13,8 @@ import { receiveUpload } from './upload.js';
 
 type ListQuery = z.output<typeof fileListQuery>;
 
-const EXPIRES_AFTER_SECONDS_DEFAULT = 30 * 86_400;
+/** A file is kept for so long when nothing else is said, and at most. In seconds. */
+export const FILE_SECONDS_DEFAULT = 30 * 86_400;
 const EXPIRES_AFTER_SECONDS_MIN = 3_600;
 
 /** OpenAI's file routes. Bytes go to the object store, facts to the batch service. */
@@ -70,15 +71,16 @@ export class FilesRoutes implements RouteGroup {
 
   private expiryOf(fields: ReadonlyMap<string, string>): string | null {
     const text = fields.get('expires_after[seconds]');
-    const seconds = text === undefined ? EXPIRES_AFTER_SECONDS_DEFAULT : Number(text);
-    if (!Number.isInteger(seconds) || seconds < EXPIRES_AFTER_SECONDS_MIN || seconds > EXPIRES_AFTER_SECONDS_DEFAULT) {
-      throw new RequestFault({ code: 'invalid_value', message: `'expires_after[seconds]' must be a whole number from ${EXPIRES_AFTER_SECONDS_MIN} to ${EXPIRES_AFTER_SECONDS_DEFAULT}.`, param: 'expires_after[seconds]' });
+    const seconds = text === undefined ? FILE_SECONDS_DEFAULT : Number(text);
+    if (!Number.isInteger(seconds) || seconds < EXPIRES_AFTER_SECONDS_MIN || seconds > FILE_SECONDS_DEFAULT) {
+      throw new RequestFault({ code: 'invalid_value', message: `'expires_after[seconds]' must be a whole number from ${EXPIRES_AFTER_SECONDS_MIN} to ${FILE_SECONDS_DEFAULT}.`, param: 'expires_after[seconds]' });
     }
     return new Date(this.ports.clock.now() + seconds * 1_000).toISOString();
   }
 }
 
-function requireBatchPurpose(purpose: string | undefined, filename: string): void {
+/** Files are for batches, so far. */
+export function requireBatchPurpose(purpose: string | undefined, filename: string): void {
   if (purpose === undefined) throw new RequestFault({ code: 'missing_required_parameter', message: `Missing required parameter: 'purpose'.`, param: 'purpose' });
   if (purpose !== 'batch') throw new RequestFault({ code: 'invalid_value', message: `Invalid value for 'purpose': '${purpose.slice(0, 60)}'. Supported values are: 'batch'.`, param: 'purpose' });
   if (!/\.jsonl$/i.test(filename)) throw new RequestFault({ code: 'invalid_file', message: 'Invalid file format for Batch API. Must be .jsonl', param: 'file' });

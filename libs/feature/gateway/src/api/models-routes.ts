@@ -4,7 +4,7 @@ import { endpointsVisibleTo, type EndpointState } from '@penstock/domain-catalog
 import type { GatewayViews } from '../gateway-views.js';
 import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
-import { findModel } from '../work/find-model.js';
+import { findModel } from '../frame/find-model.js';
 
 interface ModelObject {
   readonly id: string;
@@ -28,9 +28,9 @@ export class ModelsRoutes implements RouteGroup {
     return Promise.resolve({ object: 'list', data: endpoints.map(toModelObject) });
   }
 
-  private async get({ principal, params }: RouteCall): Promise<unknown> {
-    const name = params['*'] ?? '';
-    return toModelObject(findModel(this.views, name, principal));
+  private async get(call: RouteCall): Promise<unknown> {
+    const name = call.params['*'] ?? '';
+    return toModelObject(findModel(this.views, name, call));
   }
 }
 

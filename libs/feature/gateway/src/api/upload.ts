@@ -13,20 +13,26 @@ export interface Upload {
 
 const FILENAME_LENGTH_MAX = 255;
 
+export interface UploadForm {
+  /** The field of the form that holds the bytes. */
+  readonly field: string;
+  readonly bytesMax: number;
+}
+
 /** Streams the file of a form into the object store and reads the fields around it, in whatever order they come. */
-export async function receiveUpload(request: FastifyRequest, objects: ObjectStore, objectKey: string): Promise<Upload> {
+export async function receiveUpload(request: FastifyRequest, objects: ObjectStore, objectKey: string, { field, bytesMax }: UploadForm = { field: 'file', bytesMax: Infinity }): Promise<Upload> {
   const fields = new Map<string, string>();
   let file: Omit<Upload, 'fields'> | undefined;
   for await (const part of wellFormed(request.parts())) {
     if (part.type === 'field') {
       fields.set(part.fieldname, typeof part.value === 'string' ? part.value : '');
-    } else if (part.fieldname === 'file' && file === undefined) {
-      file = await storeFile(part, objects, objectKey);
+    } else if (part.fieldname === field && file === undefined) {
+      file = await storeFile(part, objects, objectKey, bytesMax);
     } else {
       part.file.resume();
     }
   }
-  if (file === undefined) throw new RequestFault({ code: 'missing_required_parameter', message: `Missing required parameter: 'file'.`, param: 'file' });
+  if (file === undefined) throw new RequestFault({ code: 'missing_required_parameter', message: `Missing required parameter: '${field}'.`, param: field });
   return { ...file, fields };
 }
 
@@ -40,20 +46,25 @@ async function* wellFormed<Part>(parts: AsyncIterable<Part>): AsyncGenerator<Par
   }
 }
 
-async function storeFile(part: MultipartFile, objects: ObjectStore, objectKey: string): Promise<Omit<Upload, 'fields'>> {
+async function storeFile(part: MultipartFile, objects: ObjectStore, objectKey: string, bytesMax: number): Promise<Omit<Upload, 'fields'>> {
   const hash = createHash('sha256');
   let bytes = 0;
   async function* hashed(): AsyncGenerator<Uint8Array> {
     for await (const chunk of wellFormed(part.file as AsyncIterable<Buffer>)) {
       hash.update(chunk);
       bytes += chunk.length;
+      if (bytes > bytesMax) throw tooLarge(part.fieldname);
       yield chunk;
     }
     // The parser ends a file that is too large as if it were whole.
-    if (part.file.truncated) throw new RequestFault({ code: 'body_too_large', message: 'The file is larger than this route takes. Split it.', param: 'file' });
+    if (part.file.truncated) throw tooLarge(part.fieldname);
   }
   await objects.put(objectKey, hashed());
   return { filename: safeFilename(part.filename), bytes, digest: `sha256:${hash.digest('hex')}` };
+}
+
+function tooLarge(param: string): RequestFault {
+  return new RequestFault({ code: 'body_too_large', message: 'The file is larger than this route takes. Split it.', param });
 }
 
 /** The last part of whatever path a client sends, without control characters. */

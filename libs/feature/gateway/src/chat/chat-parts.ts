@@ -1,12 +1,13 @@
-import type { Clock, Logger } from '@penstock/kernel';
+import type { Clock, Logger, Timers } from '@penstock/kernel';
 import type { ChatCompletionRequest } from '@penstock/contract-http';
 import type { JsonDocument } from '@penstock/domain-serving';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { RequestLimits } from '../limits/request-limits.js';
-import type { ModelJob } from '../work/model-work.js';
+import type { ModelJob } from '../frame/model-work.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
+import type { HedgePolicy } from './hedge-policy.js';
 import type { LeaseBook } from './lease-book.js';
 import type { RetryBudget } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';
@@ -27,6 +28,8 @@ export interface ChatParts {
   /** What a heartbeat says while a request to the endpoint waits. */
   readonly loading: (endpointId: string) => string;
   readonly retries: RetryBudget;
+  readonly hedges: HedgePolicy;
+  readonly timers: Timers;
 }
 
 /** One chat request that was checked and may be worked on. */

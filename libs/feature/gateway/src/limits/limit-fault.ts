@@ -12,6 +12,9 @@ export interface NamedAsk extends QuotaAsk {
 
 const RETRY_AFTER_MS = 1_000;
 
+/** What the limits are called where they are set. */
+export const NAMES = { requests: 'requests_per_minute', tokens: 'tokens_per_minute', 'concurrent requests': 'concurrency' } as const;
+
 /** Which limit was met, how much of it is used, and when to come back, in OpenAI's words. */
 export function limitFault(ask: NamedAsk | undefined, slice: QuotaSlice | undefined): ApiFault {
   if (ask === undefined || slice === undefined) return { code: 'rate_limit_exceeded', message: 'A rate limit was reached. Please try again in 1s.', retryAfterMs: RETRY_AFTER_MS };
@@ -22,6 +25,7 @@ export function limitFault(ask: NamedAsk | undefined, slice: QuotaSlice | undefi
   return {
     code: 'rate_limit_exceeded', type: unit === 'tokens' ? 'tokens' : 'requests', retryAfterMs,
     message: `Rate limit reached ${forWhom(set)} on ${what}: Limit ${limit}, Used ${used}, Requested ${amount}. Please try again in ${formatDuration(retryAfterMs)}.`,
+    limit: { name: NAMES[unit], scope: scopeOf(set), limit, used, requested: amount },
   };
 }
 
@@ -30,9 +34,14 @@ export function tooLargeFault(set: LimitsSetV1, limit: number, asked: number): A
   return {
     code: 'rate_limit_exceeded', type: 'tokens', retryable: false,
     message: `Request too large ${forWhom(set)} on tokens per minute: Limit ${limit}, Requested ${asked}. Shorten the prompt, lower the token limit of the answer, or have the limit raised.`,
+    limit: { name: NAMES.tokens, scope: scopeOf(set), limit, used: 0, requested: asked },
   };
 }
 
-function forWhom({ subject, subjectId, model }: LimitsSetV1): string {
-  return `for ${model === null ? 'all models' : model} in ${subject} ${subjectId}`;
+function forWhom(set: LimitsSetV1): string {
+  return `for ${scopeOf(set)}`;
+}
+
+function scopeOf({ subject, subjectId, model }: LimitsSetV1): string {
+  return `${model === null ? 'all models' : model} in ${subject} ${subjectId}`;
 }

@@ -44,9 +44,12 @@ export class QuotaDesk {
 
   /** Takes all or nothing; answers at once where enough was borrowed before. */
   take(organisationId: string, asks: readonly QuotaAsk[], signal: AbortSignal): QuotaHeld | Promise<QuotaAnswer> {
-    let tenant = this.tenants.get(organisationId);
-    if (tenant === undefined) this.tenants.set(organisationId, (tenant = new TenantQuota(organisationId, this.borrowerId, this.ports)));
-    return tenant.take(asks, signal);
+    return this.tenantOf(organisationId).take(asks, signal);
+  }
+
+  /** What is left of limits, after asking the authority; as far as this gateway knows where none answers. In the order of `asks`. */
+  look(organisationId: string, asks: readonly QuotaAsk[]): Promise<readonly QuotaSlice[]> {
+    return asks.length === 0 ? Promise.resolve([]) : this.tenantOf(organisationId).look(asks);
   }
 
   /** `actual` is what of each part was really used, by its index; what was only held is given back. */
@@ -57,6 +60,12 @@ export class QuotaDesk {
 
   stop(): void {
     this.stopSyncing();
+  }
+
+  private tenantOf(organisationId: string): TenantQuota {
+    let tenant = this.tenants.get(organisationId);
+    if (tenant === undefined) this.tenants.set(organisationId, (tenant = new TenantQuota(organisationId, this.borrowerId, this.ports)));
+    return tenant;
   }
 
   private syncAll(): void {

@@ -1,5 +1,6 @@
+import { QUOTA_BUCKETS_MAX } from '@penstock/contract-commands';
 import type { LimitsSetV1 } from '@penstock/contract-events';
-import { contextTokensMaxOf, limitsOn, type AccessState, type Principal } from '@penstock/domain-access';
+import { contextTokensMaxOf, limitsAround, limitsOn, type AccessState, type Principal, type QuotaSlice } from '@penstock/domain-access';
 import type { PriorityClass } from '@penstock/domain-routing';
 import type { OpenUsage } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
@@ -65,11 +66,14 @@ export class RequestLimits {
   }
 
   /** Takes the request out of every limit it is under, or throws the {@link RequestFault} that says which one it met. */
-  async reserve(request: LimitedRequest): Promise<LimitReservation> {
+  reserve(request: LimitedRequest): LimitReservation | Promise<LimitReservation> {
     const limits = request.isBatch ? [] : limitsOn(this.access(), request.principal, request.modelName);
     if (limits.length === 0) return unlimited;
-    const asks = asksOf(limits, request.estimate);
-    if (asks.length === 0) return unlimited;
+    const asks = asksOf(limits, (limit, set) => tokensOf(request.estimate, limit, set));
+    return asks.length === 0 ? unlimited : this.take(request, asks);
+  }
+
+  private async take(request: LimitedRequest, asks: readonly NamedAsk[]): Promise<LimitReservation> {
     const answer = await this.desk.take(request.principal.organisationId, asks, request.signal());
     const slices = answer.kind === 'held' ? answer.parts.map(({ slice }) => slice) : answer.slices;
     for (const [name, value] of Object.entries(rateHeaders(asks, slices))) request.setHeader(name, value);
@@ -79,6 +83,13 @@ export class RequestLimits {
       throw new RequestFault(limitFault(ask, slice));
     }
     return this.reservation(answer, asks);
+  }
+
+  /** What is left of every limit around the principal, as the router knows it now. Nothing is taken. */
+  async look(principal: Principal): Promise<readonly { readonly ask: NamedAsk; readonly slice: QuotaSlice }[]> {
+    const asks = asksOf(limitsAround(this.access(), principal), () => 1).slice(0, QUOTA_BUCKETS_MAX);
+    const slices = await this.desk.look(principal.organisationId, asks);
+    return asks.flatMap((ask, index) => (slices[index] === undefined ? [] : [{ ask, slice: slices[index] }]));
   }
 
   private reservation(held: QuotaHeld, asks: readonly NamedAsk[]): LimitReservation {
@@ -103,14 +114,15 @@ export class RequestLimits {
   }
 }
 
-function asksOf(limits: readonly LimitsSetV1[], estimate: TokenEstimate): NamedAsk[] {
+/** Each limit of each set, by the name that all gateways know it by. `tokens` says how many a limit on tokens is asked for. */
+function asksOf(limits: readonly LimitsSetV1[], tokens: (limit: number, set: LimitsSetV1) => number): NamedAsk[] {
   const asks: NamedAsk[] = [];
   for (const set of limits) {
     const { requestsPerMinute, tokensPerMinute, concurrency } = set.limits;
     const name = `${set.subjectId}/${set.model ?? ''}`;
     if (concurrency !== null) asks.push({ key: `held/${name}`, kind: 'held', limit: concurrency, amount: 1, unit: 'concurrent requests', set });
     if (requestsPerMinute !== null) asks.push({ key: `rpm/${name}`, kind: 'window', limit: requestsPerMinute, amount: 1, unit: 'requests', set });
-    if (tokensPerMinute !== null) asks.push({ key: `tpm/${name}`, kind: 'window', limit: tokensPerMinute, amount: tokensOf(estimate, tokensPerMinute, set), unit: 'tokens', set });
+    if (tokensPerMinute !== null) asks.push({ key: `tpm/${name}`, kind: 'window', limit: tokensPerMinute, amount: tokens(tokensPerMinute, set), unit: 'tokens', set });
   }
   return asks;
 }

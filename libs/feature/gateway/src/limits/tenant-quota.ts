@@ -23,7 +23,7 @@ type Report = ReturnType<QuotaSlice['report']>;
 export class TenantQuota {
   private readonly slices = new Map<string, QuotaSlice>();
   private waiters: Waiter[] = [];
-  private isSyncing = false;
+  private syncing: Promise<void> | undefined;
   private isAway = false;
   private sequence = 0;
 
@@ -43,20 +43,29 @@ export class TenantQuota {
 
   /** True once nothing of the organisation is borrowed, used or waited for. */
   dropIdle(nowMs: number): boolean {
-    if (this.isSyncing || this.waiters.length > 0) return false;
+    if (this.syncing !== undefined || this.waiters.length > 0) return false;
     for (const [key, slice] of this.slices) if (slice.isIdle(nowMs)) this.slices.delete(key);
     return this.slices.size === 0;
   }
 
   sync(): void {
-    if (this.isSyncing) return;
-    this.isSyncing = true;
-    this.runSync().catch((error: unknown) => {
+    if (this.syncing !== undefined) return;
+    this.syncing = this.runSync().catch((error: unknown) => {
       this.ports.logger.error({ err: error, organisationId: this.organisationId }, 'limits could not be synchronised');
       for (const waiter of this.waiters.splice(0)) waiter.resolve(this.denial(waiter.asks));
     }).finally(() => {
-      this.isSyncing = false;
+      this.syncing = undefined;
     });
+  }
+
+  /** Asks the authority for news of these limits without taking anything. */
+  async look(asks: readonly QuotaAsk[]): Promise<readonly QuotaSlice[]> {
+    // A report that is on its way does not speak of slices that are opened now.
+    await this.syncing;
+    const slices = asks.map((ask) => this.openSlice(ask));
+    this.sync();
+    await this.syncing;
+    return slices;
   }
 
   private async runSync(): Promise<void> {

@@ -7,9 +7,10 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../work/exchange-end.js';
-import type { ModelJob, UsageLedger } from '../work/model-work.js';
-import { tryReplicas, type Refused, type ReplicaUser } from '../work/try-replicas.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { keepAlive } from '../frame/keep-alive.js';
+import type { ModelJob, UsageLedger } from '../frame/model-work.js';
+import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { EngineSession } from './engine-session.js';
 import type { Operation, OperationOutcome } from './operation.js';
 
@@ -59,13 +60,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
 
   tick(nowMs: number): void {
     this.session?.tick(nowMs);
-    const { CLIENT_STALL_TIMEOUT_MS, EARLY_HEADERS_AFTER_MS, HEARTBEAT_INTERVAL_MS } = this.parts.config;
-    const { blockedSince } = this.answer;
-    if (blockedSince !== undefined && nowMs - blockedSince >= CLIENT_STALL_TIMEOUT_MS) this.answer.drop();
-    if (!this.operation.isStreamed || this.firstByteAtMs !== undefined || nowMs - this.job.startedAtMs < EARLY_HEADERS_AFTER_MS) return;
-    if (this.lastHeartbeatMs !== undefined && nowMs - this.lastHeartbeatMs < HEARTBEAT_INTERVAL_MS) return;
-    this.lastHeartbeatMs = nowMs;
-    this.answer.heartbeat(this.parts.loading(this.job.endpoint.endpointId));
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.operation.isStreamed && this.firstByteAtMs === undefined, this.lastHeartbeatMs);
   }
 
   shutDown(): void {
@@ -175,13 +170,14 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
     const durationMs = Math.max(0, parts.clock.now() - job.startedAtMs);
     const ttftMs = this.firstByteAtMs === undefined ? null : this.firstByteAtMs - job.startedAtMs;
     const { requestId, endpoint: { endpointId, name: modelName }, principal: { organisationId } } = job;
+    const metrics = parts.metrics.ofModel(modelName);
     if (ledger !== undefined) {
       const record = settleUsage(ledger.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs, ttftMs, durationMs, engineMs: this.engineMs });
-      ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId }, 'usage could not be forced to disk'));
-      parts.metrics.tokens.inc({ model: modelName, type: 'prompt' }, record.promptTokens);
-      parts.metrics.tokens.inc({ model: modelName, type: 'completion' }, record.completionTokens);
+      void ledger.usage.settle(record);
+      metrics.promptTokens.inc(record.promptTokens);
+      metrics.completionTokens.inc(record.completionTokens);
     }
-    parts.metrics.duration.observe({ model: modelName }, durationMs / 1_000);
+    metrics.duration.observe(durationMs / 1_000);
     // A request that went well is in the log of events with all of this.
     parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: job.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');
   }

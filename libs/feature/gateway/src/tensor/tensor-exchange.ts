@@ -7,9 +7,9 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from '../work/exchange-end.js';
-import type { UsageLedger } from '../work/model-work.js';
-import { tryReplicas, type Aborted, type Failed, type Refused, type ReplicaUser } from '../work/try-replicas.js';
+import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
+import type { UsageLedger } from '../frame/model-work.js';
+import { tryReplicas, type Aborted, type Failed, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { callTensorEngine, type TensorEnd } from './tensor-call.js';
 import type { TensorJob } from './tensor-job.js';
 import type { TensorMetrics } from './tensor-metrics.js';
@@ -144,7 +144,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
       ...end, replicaId: this.lease?.replicaId ?? null, modelVersionId: this.lease?.modelVersionId, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0,
       finishReason: null, tokensEstimated: false, queueMs: this.queueMs, ttftMs: null, durationMs, engineMs: this.engineMs,
     });
-    this.ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId: job.requestId }, 'usage could not be forced to disk'));
+    void this.ledger.usage.settle(record);
     parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
     metrics.inferences.inc({ model: record.modelName, status: end.status });
     metrics.elements.inc({ model: record.modelName, direction: 'input' }, job.inputElements);

@@ -1,4 +1,4 @@
-import type { ModelJob } from '../work/model-work.js';
+import type { ModelJob } from '../frame/model-work.js';
 
 /** One inference that was checked and may be worked on. */
 export interface TensorJob extends ModelJob {

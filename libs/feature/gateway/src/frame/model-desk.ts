@@ -1,42 +1,45 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { ApiFault } from '@penstock/contract-http';
+import { isoTime } from '@penstock/kernel';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { RequestTrace } from '../chat/request-trace.js';
+import type { RefusalBook } from '../explain/refusal-book.js';
 import type { GatewayPorts } from '../gateway-ports.js';
-import { RequestFault } from '../http/request-fault.js';
+import { faultOf, RequestFault } from '../http/request-fault.js';
 import { ANSWERED, type DirectCall } from '../http/route-call.js';
 import { limitedCall } from '../limits/limited-call.js';
 import type { LimitReservation } from '../limits/request-limits.js';
-import { GATEWAY_PORTS } from '../tokens.js';
+import { GATEWAY_PORTS, REFUSAL_BOOK } from '../tokens.js';
 import type { ModelJob, ModelWork, UsageLedger } from './model-work.js';
 
 /** Tenants whose salt is remembered. */
 const CACHE_SALTS_MAX = 20_000;
-
-const fullFault: ApiFault = { code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000 };
 
 /** Where every request to a model begins and ends: room in this gateway, a trace, the limits it is under, and a line in the outbox of usage. */
 @Injectable()
 export class ModelDesk {
   private readonly cacheSalts = new Map<string, string>();
 
-  constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(CHAT_PARTS) private readonly parts: ChatParts) {}
+  constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts, @Inject(CHAT_PARTS) private readonly parts: ChatParts, @Inject(REFUSAL_BOOK) private readonly refusals: RefusalBook) {}
 
   /** Carries one request out. Throws a {@link RequestFault} while nothing was sent. */
   async serve<Job extends ModelJob, Call extends DirectCall>(call: Call, work: ModelWork<Job, Call>): Promise<typeof ANSWERED> {
-    const { watch, metrics, config, clock, limits } = this.parts;
-    if (watch.count >= config.REQUESTS_IN_FLIGHT_MAX) throw new RequestFault(fullFault);
+    const { metrics, clock, limits } = this.parts;
     const trace = new RequestTrace(work.name, call.request.headers, { 'gen_ai.operation.name': work.name, 'penstock.request.id': call.requestId });
     metrics.inFlight.inc();
     let reservation: LimitReservation | undefined;
+    let job: Job | undefined;
     try {
-      const job = work.prepare(call, { startedAtMs: clock.now(), traceparent: trace.traceparent });
-      reservation = await limits.reserve(limitedCall(call, job.endpoint.name, work.estimate(job)));
+      this.refuseWhenFull();
+      job = work.prepare(call, { startedAtMs: clock.now(), traceparent: trace.traceparent });
+      const reserved = limits.reserve(limitedCall(call, job.endpoint.name, work.estimate(job)));
+      // Most calls are under no limit and wait for nothing.
+      reservation = reserved instanceof Promise ? await reserved : reserved;
       await work.carryOut(call, job, this.openLedger(job, reservation));
       trace.end();
       return ANSWERED;
     } catch (error) {
       trace.end(error);
+      this.refusals.note(call, { operation: work.name, model: job?.endpoint.name ?? null, atMs: job?.startedAtMs ?? clock.now() }, faultOf(error));
       throw error;
     } finally {
       reservation?.end();
@@ -54,6 +57,12 @@ export class ModelDesk {
     return salt;
   }
 
+  private refuseWhenFull(): void {
+    const { watch: { count }, config: { REQUESTS_IN_FLIGHT_MAX: max } } = this.parts;
+    if (count < max) return;
+    throw new RequestFault({ code: 'queue_full', message: 'This gateway works on as many requests as it can. Try again shortly.', retryAfterMs: 1_000, limit: { name: 'gateway_requests', scope: 'requests that one gateway works on at once', limit: max, used: count } });
+  }
+
   private openLedger(job: ModelJob, reservation: LimitReservation): UsageLedger | undefined {
     const { requestId, principal, endpoint, batchId, metered, isStreamed, startedAtMs, traceparent } = job;
     if (metered === null) return undefined;
@@ -61,7 +70,7 @@ export class ModelDesk {
     const { endpointId, name, modelVersionId } = endpoint;
     const draft = {
       requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: metered, stream: isStreamed,
-      startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+      startedAt: isoTime(startedAtMs), replicaId: null,
     };
     return { draft, usage: reservation.watch(this.ports.usage.open(draft, traceparent)) };
   }

@@ -1,6 +1,7 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault } from '@penstock/contract-http';
 import type { EngineFault } from '@penstock/domain-serving';
+import type { AdmissionRequest } from '../chat/admission.js';
 import type { ChatParts } from '../chat/chat-parts.js';
 import type { ModelJob } from './model-work.js';
 
@@ -32,16 +33,12 @@ export interface ReplicaUser<Done extends { readonly kind: string }> {
 
 /** Gets a slot, works on the request, and goes to another replica once where the first one failed before anything was sent. */
 export async function tryReplicas<Done extends { readonly kind: 'completed' | 'answer' }>(parts: ChatParts, user: ReplicaUser<Done>): Promise<Done | Failed | Aborted | Refused> {
-  const { requestId, principal, endpoint, traceparent, priority } = user.job;
   const excludedReplicaIds: string[] = [];
   let earlier: Failed | undefined;
   await user.recorded();
   for (let attempt = 0; ; attempt += 1) {
     if (user.isGone) return { kind: 'aborted' };
-    const asked = {
-      requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds, promptTokensEstimate: user.promptTokensEstimate, answerTokensMax: user.answerTokensMax,
-      priority, weight: 1, traceparent, waitMsMax: attempt === 0 ? undefined : RETRY_WAIT_MS_MAX, signal: () => user.goneSignal(),
-    };
+    const asked = admissionOf(user, excludedReplicaIds, attempt === 0 ? undefined : RETRY_WAIT_MS_MAX);
     const admission = parts.desk.admitAtOnce(asked) ?? (await parts.desk.admit(asked));
     if (admission.kind === 'aborted') return admission;
     // What the replica said explains more than that there is no other one.
@@ -53,6 +50,15 @@ export async function tryReplicas<Done extends { readonly kind: 'completed' | 'a
     excludedReplicaIds.push(admission.lease.replicaId);
     earlier = outcome;
   }
+}
+
+/** What a slot is asked for with. `waitMsMax` is how long the request may stand in a queue; as long as it may at all when undefined. */
+export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedReplicaIds: readonly string[], waitMsMax: number | undefined): AdmissionRequest {
+  const { requestId, principal, endpoint, traceparent, priority, prompt } = user.job;
+  return {
+    requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds, promptTokensEstimate: user.promptTokensEstimate, answerTokensMax: user.answerTokensMax,
+    priority, weight: 1, traceparent, prompt, waitMsMax, signal: () => user.goneSignal(),
+  };
 }
 
 function mayGoOn(parts: ChatParts, user: { readonly hasBegun: boolean }, { fault }: Failed, attempt: number): boolean {
