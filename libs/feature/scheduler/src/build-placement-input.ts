@@ -14,6 +14,9 @@ export interface PlanningState {
 
 const MILLI_PER_CORE = 1_000;
 
+/** Placements of one run; the next run goes on. It bounds one append to the ledger. */
+export const PLACEMENTS_PER_RUN_MAX = 100;
+
 /** Puts together what the planner needs. Pure. */
 export function buildPlacementInput(state: PlanningState): PlacementInput {
   const { fleet, nowMs } = state;
@@ -29,7 +32,7 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     }, state);
     if (demand !== undefined) demands.push(demand);
   }
-  return { nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, state)), holdings: holdingsOf(fleet), demands, nowMs, typicalStartMs: typicalStartMs(fleet) };
+  return { nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, state)), holdings: holdingsOf(fleet), demands, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
 }
 
 /** A start is expected to take this long as long as none was seen. */

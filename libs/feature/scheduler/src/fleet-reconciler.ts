@@ -4,7 +4,7 @@ import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, 
 import type { PlacementPlan, PlannedDrain } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
-import { buildPlacementInput } from './build-placement-input.js';
+import { buildPlacementInput, PLACEMENTS_PER_RUN_MAX } from './build-placement-input.js';
 import type { SchedulerConfig } from './config.js';
 import type { FleetWriter } from './fleet-writer.js';
 import type { NodeWatch } from './node-watch.js';
@@ -12,9 +12,6 @@ import type { PeerWatch } from './peer-watch.js';
 import type { MigDesk } from './mig-desk.js';
 import type { PlanWatch } from './plan-watch.js';
 import { findStuckReplicas } from './stuck-replicas.js';
-
-/** Placements of one run; the next run goes on. It bounds one append to the ledger. */
-const PLACEMENTS_PER_RUN_MAX = 100;
 
 export interface ReconcilerParts {
   readonly config: SchedulerConfig;

@@ -120,6 +120,8 @@ export interface PlacementInput {
   readonly nowMs: number;
   /** How long a replica takes from its placement to being ready, in milliseconds: what a move costs follows from it. */
   readonly typicalStartMs: number;
+  /** Replicas that one plan adds at most. */
+  readonly placementsMax: number;
 }
 
 /** Rules of an endpoint that sets none: one node, any market but spot, no share set aside. */
