@@ -11,6 +11,7 @@ import { NatsUsers } from './commands/nats-users.js';
 import { NodesCordon, NodesDrain, NodesList, NodesReclaim, NodesUncordon } from './commands/nodes.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
+import { TrafficClear, TrafficSet, TrafficShow } from './commands/traffic.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
 import { WhyEndpoint, WhyReplica, WhyRequest } from './commands/why.js';
@@ -40,6 +41,9 @@ export const commandTable = {
   'nodes:uncordon': NodesUncordon,
   ps: Ps,
   'replay:verify': ReplayVerify,
+  'traffic:clear': TrafficClear,
+  'traffic:set': TrafficSet,
+  'traffic:show': TrafficShow,
   up: Up,
   usage: Usage,
   'why:endpoint': WhyEndpoint,

@@ -60,6 +60,7 @@ class SimServer implements Engine {
   private async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.failAll();
+    this.timed?.kvEvents.close();
     await Promise.all([...this.exchanges].map((exchange) => exchange.finished));
     // What was answered is with the kernel by now; connections that a client opened ahead of need would hold the process for seconds.
     this.server.closeAllConnections();
@@ -104,6 +105,11 @@ class SimServer implements Engine {
 
   private async answerGet(path: string, response: ServerResponse): Promise<void> {
     switch (path) {
+      case '/kv_events': {
+        if (this.timed === undefined) throw new SimError(404, { detail: 'Not Found' });
+        if (!this.timed.kvEvents.add(response)) throw new SimError(503, engineBusyBody);
+        return;
+      }
       case '/version': return sendJson(response, 200, { version: SIM_VERSION });
       case '/load': return sendJson(response, 200, { server_load: 0 });
       case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.options['lora-modules'], this.created, this.options['max-model-len']));
@@ -143,7 +149,7 @@ class SimServer implements Engine {
 }
 
 const routeMethods = {
-  '/health': 'GET', '/ping': 'GET', '/version': 'GET', '/load': 'GET', '/metrics': 'GET', '/v1/models': 'GET',
+  '/health': 'GET', '/ping': 'GET', '/version': 'GET', '/load': 'GET', '/metrics': 'GET', '/v1/models': 'GET', '/kv_events': 'GET',
   '/v1/chat/completions': 'POST', '/v1/completions': 'POST', '/tokenize': 'POST', '/sim/fault': 'POST',
 } as const;
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { contentKeys, createEngineModel, engineDefaults, linearStepTime, timingProfile, type EngineMetrics, type EngineModel, type EngineRequest, type StepResult } from '@penstock/domain-engine-model';
+import { KvEventStream } from './kv-event-stream.js';
 import type { SimOptions } from './options.js';
 import { engineBusyBody, SimError } from './sim-error.js';
 import type { SimRequest } from './sim-request.js';
@@ -13,6 +14,8 @@ export interface Arrival {
 
 /** The engine model in real time: it runs step after step, waits as long as each takes, and hands out the tokens. */
 export class TimedEngine {
+  /** What enters and leaves the cache. */
+  readonly kvEvents = new KvEventStream(() => ({ blocks: this.model.metrics().kvBlocksCached, blockTokens: engineDefaults.blockTokens }));
   private readonly model: EngineModel;
   private readonly feeds = new Map<string, Feed>();
   private readonly scale: number;
@@ -32,6 +35,7 @@ export class TimedEngine {
       adapterSlots: options['lora-modules'].length === 0 ? 0 : options['max-loras'],
       whenCacheIsFull: options['when-cache-is-full'], jitter: options['timing-jitter'], seed: options['timing-seed'],
       stepTime: linearStepTime(profile.step),
+      onCacheChange: (change, key) => this.kvEvents.note(change, key),
     });
   }
 

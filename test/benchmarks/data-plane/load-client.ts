@@ -153,7 +153,7 @@ export async function openLoop(target: Target, request: LoadRequest, load: { rea
   const result = new Collected();
   const bytes = renderRequest(target, request);
   const idle: Connection[] = [];
-  const all: Connection[] = [];
+  const all = new Set<Connection>();
   const answers: Promise<unknown>[] = [];
   const startMs = performance.now();
   const total = Math.round(load.perSecond * load.seconds);
@@ -161,7 +161,7 @@ export async function openLoop(target: Target, request: LoadRequest, load: { rea
     const due = Math.min(total, Math.floor(((performance.now() - startMs) / 1_000) * load.perSecond) + 1);
     for (; sent < due; sent += 1) {
       const connection = idle.pop() ?? new Connection(target.port, result);
-      if (!all.includes(connection)) all.push(connection);
+      all.add(connection);
       answers.push(connection.send(bytes).then(() => idle.push(connection)));
     }
     await new Promise((resolve) => setTimeout(resolve, 1));

@@ -47,7 +47,7 @@ export async function startPenstock(options: { readonly folder: string; readonly
     };
     await start('router', {});
     for (const folder of ['gateway', 'objects']) mkdirSync(join(options.folder, folder), { recursive: true });
-    const gateway = await start('gateway', { DATA_DIR: join(options.folder, 'gateway'), OBJECTS_DIR: join(options.folder, 'objects'), ADMIN_KEY, KEY_PEPPER: 'pepper-of-the-benchmark', REQUESTS_IN_FLIGHT_MAX: '20000' });
+    const gateway = await start('gateway', { DATA_DIR: join(options.folder, 'gateway'), OBJECTS_DIR: join(options.folder, 'objects'), ADMIN_KEY, KEY_PEPPER: 'pepper-of-the-benchmark', REQUESTS_IN_FLIGHT_MAX: '8000' });
     const key = await createKey(gateway.port);
     return { name: 'penstock', port: gateway.port, headers: { authorization: `Bearer ${key}` }, model: MODEL, process: gateway.process, close };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { accessProjection, authorise } from '@penstock/domain-access';
 import { catalogProjection, findEndpointByName } from '@penstock/domain-catalog';
-import { apiKeyCreatedV1, endpointDeployedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { apiKeyCreatedV2, endpointDeployedV1, type CatalogueEvent } from '@penstock/contract-events';
 import type { AggregateRef, RecordedEvent } from '@penstock/kernel';
 
 const KEYS = 1_000_000;
@@ -18,7 +18,7 @@ export async function measureKeys(): Promise<{ readonly keys: number; readonly e
   for (let index = 0; index < KEYS; index += 1) {
     const keyId = `key_${index.toString(16).padStart(32, '0')}`;
     const tenant = index % TENANTS;
-    access = accessProjection.apply(access, recorded({ context: 'access', aggregate: 'api-key', id: keyId }, { type: 'api-key.created.v1', data: { ...apiKeyCreatedV1.example, keyId, hmac: hmacOf(index), organisationId: `org_${tenant}`, projectId: `proj_${tenant}`, name: `key ${index}`, lastFour: index.toString(36).slice(-4).padStart(4, '0') } }));
+    access = accessProjection.apply(access, recorded({ context: 'access', aggregate: 'api-key', id: keyId }, { type: 'api-key.created.v2', data: { ...apiKeyCreatedV2.example, serviceAccountId: null, keyId, hmac: hmacOf(index), organisationId: `org_${tenant}`, projectId: `proj_${tenant}`, name: `key ${index}`, lastFour: index.toString(36).slice(-4).padStart(4, '0') } }));
   }
   const withKeys = await heapBytes();
   let catalog = catalogProjection.initialState();

@@ -20,7 +20,7 @@ const KNEE_PROBE = { requests: 1_500, concurrency: 24 };
 const KNEE_SHARE = 0.8;
 const OVERLOAD_SECONDS = 6;
 /** What an overloaded gateway answers to what it does not take. */
-const SHED_STATUS = '429';
+const SHED_STATUSES = ['429', '503'];
 const TTFT_P99_MS_MAX = 1_000;
 
 const streamed = (tokens: number, tokensPerSecond: number): LoadRequest => ({
@@ -49,6 +49,7 @@ export const run: Run = async ({ seed, say, args }) => {
       for (const target of shuffled([direct, ...world.targets], seed + round)) note(table, target.name, await measure(target, MAIN));
     }
     const curve: Record<string, Measured> = {};
+    for (const name of CURVE_TARGETS) curve[`${name} ${MAIN.count} x ${MAIN.tokensPerSecond}/s`] = middleOf(table.get(name) ?? []);
     for (const load of CURVE) {
       for (const target of world.targets.filter(({ name }) => CURVE_TARGETS.includes(name))) {
         say(`${load.count} streams over ${target.name}`);
@@ -60,6 +61,12 @@ export const run: Run = async ({ seed, say, args }) => {
     await world.close();
   }
 };
+
+/** Each figure's median. */
+function middleOf(rows: readonly Measured[]): Measured {
+  const of = (read: (row: Measured) => number): number => median(rows.map(read));
+  return { cpuPerChunk: of((row) => row.cpuPerChunk), ttftP50Ms: of((row) => row.ttftP50Ms), ttftP99Ms: of((row) => row.ttftP99Ms), bytesPerStream: of((row) => row.bytesPerStream), errors: 0 };
+}
 
 function note(table: Map<string, Measured[]>, name: string, measured: Measured): void {
   table.set(name, [...(table.get(name) ?? []), measured]);
@@ -87,8 +94,13 @@ interface Overload {
   readonly admitted: number;
   readonly shed: number;
   readonly errors: number;
+  /** Answers by status that is not 200. */
+  readonly failures: Readonly<Record<string, number>>;
   readonly ttftP50Ms: number;
   readonly ttftP99Ms: number;
+  /** CPU that the gateway got, in cores, and how busy the loop of the client was: where others have the cores, or the client has none left, the times say nothing of the gateway. */
+  readonly gatewayCores: number;
+  readonly clientUtilisation: number;
 }
 
 /** Twice as many requests a second as one core has time for. */
@@ -101,9 +113,14 @@ async function overload(world: BenchWorld, say: (text: string) => void): Promise
   const kneePerSecond = (KNEE_SHARE * 1e6) / ((target.process.cpuMicroseconds() - before) / probe.requests);
   const offeredPerSecond = Math.round(2 * kneePerSecond);
   say(`knee at ${Math.round(kneePerSecond)} short streams a second; offering ${offeredPerSecond}`);
+  const cpuBefore = target.process.cpuMicroseconds();
+  const loopBefore = performance.eventLoopUtilization();
+  const startMs = performance.now();
   const result: LoadResult = await openLoop(target, request, { perSecond: offeredPerSecond, seconds: OVERLOAD_SECONDS });
-  const shed = result.failures[SHED_STATUS] ?? 0;
-  return { kneePerSecond: Math.round(kneePerSecond), offeredPerSecond, admitted: result.totalMs.length, shed, errors: result.errors - shed, ttftP50Ms: quantile(result.firstByteMs, 0.5), ttftP99Ms: quantile(result.firstByteMs, 0.99) };
+  const gatewayCores = (target.process.cpuMicroseconds() - cpuBefore) / 1_000 / (performance.now() - startMs);
+  const clientUtilisation = performance.eventLoopUtilization(loopBefore).utilization;
+  const shed = SHED_STATUSES.reduce((sum, status) => sum + (result.failures[status] ?? 0), 0);
+  return { kneePerSecond: Math.round(kneePerSecond), offeredPerSecond, admitted: result.totalMs.length, shed, errors: result.errors - shed, ttftP50Ms: quantile(result.firstByteMs, 0.5), ttftP99Ms: quantile(result.firstByteMs, 0.99), gatewayCores: Math.round(gatewayCores * 100) / 100, clientUtilisation: Math.round(clientUtilisation * 100) / 100, failures: result.failures };
 }
 
 function report(table: ReadonlyMap<string, Measured[]>, curve: Readonly<Record<string, Measured>>, over: Overload | undefined): Awaited<ReturnType<Run>> {

@@ -1,4 +1,4 @@
-import { artifactSource, bytes, digest, endpointDeployedV1, engineKind, id, instant, modelName, placementRules, tokens } from '@penstock/contract-events';
+import { artifactSource, bytes, digest, endpointDeployedV1, engineKind, id, instant, modelName, placementRules, SPLIT_TARGETS_MAX, splitSticky, tokens } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -64,6 +64,27 @@ export const retireEndpoint = defineCommand({
   summary: 'Takes an endpoint out of service; its replicas drain and stop.',
   request: z.object({ endpointId: id, reason: z.string().max(500) }),
   reply: z.object({ endpointId: id }),
+});
+
+export const setTrafficSplit = defineCommand({
+  subject: 'cmd.registry.set-traffic-split',
+  summary: 'Spreads the requests for a name over endpoints by weight, in place of the split that it had.',
+  request: z.object({
+    name: modelName,
+    organisationId: id.nullable(),
+    /** Each endpoint by its id or its name. */
+    targets: z.array(z.object({ endpoint: z.string().min(1).max(200), weight: z.int().min(0).max(1_000_000) })).min(1).max(SPLIT_TARGETS_MAX),
+    sticky: splitSticky,
+    reason: z.string().max(500),
+  }),
+  reply: z.object({ splitId: id, sequence: z.int() }),
+});
+
+export const removeTrafficSplit = defineCommand({
+  subject: 'cmd.registry.remove-traffic-split',
+  summary: 'Takes the split of a name away: the name is the endpoint that is called so again.',
+  request: z.object({ splitId: id, reason: z.string().max(500) }),
+  reply: z.object({ splitId: id, sequence: z.int() }),
 });
 
 export const listModelVersions = defineCommand({

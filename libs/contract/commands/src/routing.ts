@@ -21,6 +21,19 @@ export const lease = z.object({
 });
 export type Lease = z.infer<typeof lease>;
 
+/** Keys of the blocks of one prompt that travel with a request. */
+const PROMPT_BLOCKS_MAX = 256;
+
+/** What a router may know of a prompt: no text, and keys that a secret of the tenant is mixed into. */
+const promptTrail = z.object({
+  /** Estimated tokens of the prompt. */
+  tokens: z.int().nonnegative(),
+  /** A key for each full block, which stands for the block and all before it. */
+  blocks: z.array(z.int().nonnegative()).max(PROMPT_BLOCKS_MAX),
+  /** The key of the session that the request belongs to; null when it names none. */
+  session: z.int().nonnegative().nullable(),
+});
+
 export const admitRequest = defineCommand({
   subject: 'cmd.router.admit',
   summary: 'Asks for a slot. Waits in a bounded queue, and through a cold start, at most `waitMsMax`; the reply is a lease or a refusal.',
@@ -39,6 +52,8 @@ export const admitRequest = defineCommand({
     priority: z.enum(['reserved', 'paid', 'best-effort', 'batch']).default('paid'),
     /** The tenant's share against others of the same class. */
     weight: z.number().positive().max(1_000).default(1),
+    /** Left out by senders that do not choose by prompts. */
+    prompt: promptTrail.optional(),
     waitMsMax: z.int().nonnegative().max(600_000),
   }),
   reply: lease,
@@ -115,6 +130,19 @@ export const borrowSlots = defineCommand({
 
 /** Body of the live signal `tele.recall.<endpointId>`: requests wait at the router, so gateways give back what they do not use. */
 export const slotRecall = z.object({ endpointId: id });
+
+/**
+ * Body of the live signal `tele.prompts.<tellerId>`, sent by gateways and routers several times a second while they choose between
+ * replicas: which prompts went where, by the keys of their blocks, and how many tokens of them there are to compute.
+ */
+export const promptNews = z.object({
+  tellerId: id,
+  endpoints: z.array(z.object({
+    endpointId: id,
+    replicas: z.array(z.object({ replicaId: id, tokens: z.int().nonnegative(), prompts: z.array(z.array(z.int().nonnegative()).max(PROMPT_BLOCKS_MAX)).max(2_000) })).max(2_000),
+  })).max(2_000),
+});
+export type PromptNewsMessage = z.infer<typeof promptNews>;
 
 /**
  * Body of the live signal `tele.router.<instanceId>`, sent every second and at each change of membership. Endpoints are spread over the

@@ -50,6 +50,8 @@ import { replicaReadyV1 } from './replica-ready.v1.js';
 import { replicaStoppedV1 } from './replica-stopped.v1.js';
 import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
 import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
+import { trafficSplitRemovedV1 } from './traffic-split-removed.v1.js';
+import { trafficSplitSetV1 } from './traffic-split-set.v1.js';
 import { usageRecordedV1 } from './usage-recorded.v1.js';
 import { wantedReplicasChangedV1 } from './wanted-replicas-changed.v1.js';
 
@@ -72,6 +74,8 @@ export const eventCatalogue = [
   endpointDeployedV1,
   endpointPlacementSetV1,
   endpointRetiredV1,
+  trafficSplitSetV1,
+  trafficSplitRemovedV1,
   nodeJoinedV1,
   nodeJoinedV2,
   nodeLostV1,

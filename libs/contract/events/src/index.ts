@@ -53,6 +53,8 @@ export * from './replica-ready.v1.js';
 export * from './replica-stopped.v1.js';
 export * from './service-account-created.v1.js';
 export * from './service-account-disabled.v1.js';
+export * from './traffic-split-removed.v1.js';
+export * from './traffic-split-set.v1.js';
 export * from './upcast.js';
 export * from './usage-recorded.v1.js';
 export * from './wanted-replicas-changed.v1.js';

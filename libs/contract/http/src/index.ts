@@ -17,5 +17,6 @@ export * from './routes.js';
 export * from './stored-answers.js';
 export * from './tensors.js';
 export * from './tokenize.js';
+export * from './traffic.js';
 export * from './uploads.js';
 export * from './usage.js';

@@ -18,6 +18,7 @@ const SCOPES: readonly (readonly [prefix: string, read: KeyScope, write: KeyScop
   ['/admin/v1/projects', 'tenants.read', 'tenants.write'],
   ['/admin/v1/keys', 'keys.read', 'keys.write'],
   ['/admin/v1/service-accounts', 'keys.read', 'keys.write'],
+  ['/admin/v1/traffic-splits', 'models.read', 'models.write'],
   ['/admin/v1/limits', 'limits.read', 'limits.write'],
 ];
 

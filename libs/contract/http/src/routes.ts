@@ -12,6 +12,7 @@ import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnsw
 import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
 import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
 import { asyncResponseBody } from './stored-answers.js';
+import { setTrafficSplitRequest, trafficSplitBody, trafficSplitList, trafficSplitRemoved } from './traffic.js';
 import { inferRequest, inferResponse, tensorModel, tensorServer } from './tensors.js';
 import { completeUploadRequest, createUploadRequest, uploadObject, uploadPart } from './uploads.js';
 import { usagePage, usageQuery } from './usage.js';
@@ -97,6 +98,9 @@ export const routes: readonly RouteContract[] = [
   { method: 'DELETE', path: '/admin/v1/service-accounts/{service_account_id}', summary: 'Disable a service account and every key of it.', access: 'admin', status: 200, response: admin.serviceAccountBody },
   { method: 'POST', path: '/admin/v1/limits', summary: 'Set the limits of an organisation, a project or a key, for all models or for one.', access: 'admin', body: admin.setLimitsRequest, status: 200, response: admin.limitsBody },
   { method: 'GET', path: '/admin/v1/limits', summary: 'Limits that are set.', access: 'admin', query: admin.limitsQuery, status: 200, response: admin.limitsList },
+  { method: 'POST', path: '/admin/v1/traffic-splits', summary: 'Spread the requests for a name over endpoints by weight.', access: 'admin', body: setTrafficSplitRequest, status: 200, response: trafficSplitBody },
+  { method: 'GET', path: '/admin/v1/traffic-splits', summary: 'Names that several endpoints share.', access: 'admin', status: 200, response: trafficSplitList },
+  { method: 'DELETE', path: '/admin/v1/traffic-splits/{split_id}', summary: 'Take the split of a name away.', access: 'admin', status: 200, response: trafficSplitRemoved },
   { method: 'GET', path: '/admin/v1/model-versions', summary: 'Model versions with their status.', access: 'admin', status: 200, response: admin.modelVersionList },
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },

@@ -2,6 +2,7 @@ import type { CatalogueEvent } from '@penstock/contract-events';
 import type { EndpointState, ModelVersionState } from './catalog-state.js';
 import type { EndpointEvent } from './endpoint.js';
 import type { ModelVersionEvent } from './model-version.js';
+import type { TrafficSplitEvent } from './traffic-split.js';
 
 export function isModelVersionEvent<Event extends CatalogueEvent>(event: Event): event is Event & ModelVersionEvent {
   return event.type === 'model-version.submitted.v1' || event.type === 'model-version.registered.v1' || event.type === 'model-version.rejected.v1' || event.type === 'model-version.tensors-read.v1';
@@ -9,6 +10,10 @@ export function isModelVersionEvent<Event extends CatalogueEvent>(event: Event):
 
 export function isEndpointEvent<Event extends CatalogueEvent>(event: Event): event is Event & EndpointEvent {
   return event.type === 'endpoint.deployed.v1' || event.type === 'endpoint.placement-set.v1' || event.type === 'endpoint.retired.v1';
+}
+
+export function isTrafficSplitEvent<Event extends CatalogueEvent>(event: Event): event is Event & TrafficSplitEvent {
+  return event.type === 'traffic-split.set.v1' || event.type === 'traffic-split.removed.v1';
 }
 
 /** Folds one event of a model version, for the projection in memory and for the table. Total: what does not fit changes nothing. */

@@ -1,8 +1,9 @@
 import { asCatalogueEvent, type EndpointDeployedV1 } from '@penstock/contract-events';
 import type { Projection, RecordedEvent } from '@penstock/kernel';
-import { evolveModelVersion, isModelVersionEvent } from './catalog-evolve.js';
-import type { CatalogState, EndpointState, ModelVersionState } from './catalog-state.js';
+import { evolveModelVersion, isModelVersionEvent, isTrafficSplitEvent } from './catalog-evolve.js';
+import type { CatalogState, EndpointState, ModelVersionState, TrafficSplitState } from './catalog-state.js';
 import { scopedName } from './scoped-name.js';
+import type { TrafficSplitEvent } from './traffic-split.js';
 
 /** Retired endpoints beyond this many are forgotten, oldest first; the log keeps them. */
 export const RETIRED_ENDPOINTS_MAX = 1_000;
@@ -13,14 +14,15 @@ interface CatalogSnapshot {
   readonly names: readonly (readonly [string, string])[];
   readonly generations: readonly (readonly [string, number])[];
   readonly retiredEndpointIds: readonly string[];
+  readonly splits: readonly TrafficSplitState[];
 }
 
-/** Model versions and endpoints, in memory. */
+/** Model versions, endpoints and traffic splits, in memory. */
 export const catalogProjection: Projection<CatalogState> = {
   name: 'catalog',
-  version: 3,
+  version: 4,
   streams: ['EV_REGISTRY'],
-  initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [] }),
+  initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [], splits: new Map(), splitIdByName: new Map() }),
   apply,
   snapshot: (state): CatalogSnapshot => ({
     modelVersions: [...state.modelVersions.values()],
@@ -28,6 +30,7 @@ export const catalogProjection: Projection<CatalogState> = {
     names: [...state.endpointIdByName],
     generations: [...state.generationByName],
     retiredEndpointIds: [...state.retiredEndpointIds],
+    splits: [...state.splits.values()],
   }),
   restore(snapshot) {
     const stored = snapshot as CatalogSnapshot;
@@ -37,6 +40,8 @@ export const catalogProjection: Projection<CatalogState> = {
       endpointIdByName: new Map(stored.names),
       generationByName: new Map(stored.generations),
       retiredEndpointIds: [...stored.retiredEndpointIds],
+      splits: new Map(stored.splits.map((split) => [split.splitId, split])),
+      splitIdByName: new Map(stored.splits.map((split) => [scopedName(split.name, split.organisationId), split.splitId])),
     };
   },
 };
@@ -54,8 +59,20 @@ function apply(state: CatalogState, recorded: RecordedEvent): CatalogState {
     if (endpoint !== undefined) state.endpoints.set(endpoint.endpointId, { ...endpoint, rules: event.data.rules });
   } else if (event.type === 'endpoint.retired.v1') {
     retire(state, event.data.endpointId);
+  } else if (isTrafficSplitEvent(event)) {
+    split(state, event, atMs);
   }
   return state;
+}
+
+function split(state: CatalogState, event: TrafficSplitEvent, atMs: number): void {
+  const { splitId } = event.data;
+  const known = state.splits.get(splitId);
+  if (known !== undefined) state.splitIdByName.delete(scopedName(known.name, known.organisationId));
+  state.splits.delete(splitId);
+  if (event.type === 'traffic-split.removed.v1') return;
+  state.splits.set(splitId, { ...event.data, setAtMs: atMs });
+  state.splitIdByName.set(scopedName(event.data.name, event.data.organisationId), splitId);
 }
 
 function deploy(state: CatalogState, data: EndpointDeployedV1, atMs: number): void {

@@ -1,4 +1,4 @@
-import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, PlacementRules, TensorSpec } from '@penstock/contract-events';
+import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, PlacementRules, TensorSpec, TrafficSplitSetV1 } from '@penstock/contract-events';
 import { scopedName } from './scoped-name.js';
 
 export interface ModelVersionState extends ModelVersionSubmittedV1 {
@@ -19,6 +19,11 @@ export interface EndpointState extends EndpointDeployedV1 {
   readonly createdAtMs: number;
 }
 
+/** A name that several endpoints share by weight. */
+export interface TrafficSplitState extends TrafficSplitSetV1 {
+  readonly setAtMs: number;
+}
+
 /** What every service knows about model versions and endpoints. */
 export interface CatalogState {
   readonly modelVersions: Map<string, ModelVersionState>;
@@ -30,16 +35,37 @@ export interface CatalogState {
   readonly generationByName: Map<string, number>;
   /** Retired endpoints, the one retired longest first. */
   readonly retiredEndpointIds: string[];
+  readonly splits: Map<string, TrafficSplitState>;
+  /** By `scopedName`, as endpoints. */
+  readonly splitIdByName: Map<string, string>;
 }
 
-/** The active endpoint that `organisationId` calls by `name`: its own one before one that is for everybody. */
+/**
+ * The active endpoint that `organisationId` calls by `name`: its own one before one that is for everybody. A name that only a traffic
+ * split has stands for the largest of its targets; which one a request goes to is for `chooseEndpoint` to say.
+ */
 export function findEndpointByName(state: CatalogState, name: string, organisationId: string | null): EndpointState | undefined {
-  const own = organisationId === null ? undefined : state.endpointIdByName.get(scopedName(name, organisationId));
-  const endpointId = own ?? state.endpointIdByName.get(name);
-  return endpointId === undefined ? undefined : state.endpoints.get(endpointId);
+  const own = organisationId === null ? undefined : idOf(state, scopedName(name, organisationId));
+  const endpointId = own ?? idOf(state, name);
+  const endpoint = endpointId === undefined ? undefined : state.endpoints.get(endpointId);
+  return endpoint === undefined || endpoint.name === name ? endpoint : { ...endpoint, name };
 }
 
-/** Active endpoints that `organisationId` may call, by name; its own ones hide shared ones of the same name. */
+function idOf(state: CatalogState, scoped: string): string | undefined {
+  const endpointId = state.endpointIdByName.get(scoped);
+  if (endpointId !== undefined || state.splits.size === 0) return endpointId;
+  return largestTarget(state, state.splits.get(state.splitIdByName.get(scoped) ?? ''));
+}
+
+function largestTarget(state: CatalogState, split: TrafficSplitState | undefined): string | undefined {
+  let largest: TrafficSplitState['targets'][number] | undefined;
+  for (const target of split?.targets ?? []) {
+    if (target.weight > (largest?.weight ?? 0) && state.endpoints.get(target.endpointId)?.status === 'active') largest = target;
+  }
+  return largest?.endpointId;
+}
+
+/** What `organisationId` may call, by name: active endpoints, and names of traffic splits; its own ones hide shared ones of the same name. */
 export function endpointsVisibleTo(state: CatalogState, organisationId: string | null): readonly EndpointState[] {
   const visible = new Map<string, EndpointState>();
   for (const endpointId of state.endpointIdByName.values()) {
@@ -50,6 +76,11 @@ export function endpointsVisibleTo(state: CatalogState, organisationId: string |
     } else if (endpoint.organisationId === organisationId) {
       visible.set(endpoint.name, endpoint);
     }
+  }
+  for (const { name, organisationId: owner } of state.splits.values()) {
+    if (visible.has(name) || (owner !== null && owner !== organisationId)) continue;
+    const endpoint = findEndpointByName(state, name, organisationId);
+    if (endpoint !== undefined) visible.set(name, endpoint);
   }
   return [...visible.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

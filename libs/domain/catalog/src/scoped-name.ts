@@ -20,6 +20,11 @@ export function modelVersionKey(modelName: string, version: string, organisation
   return `model-version ${scopedName(modelName, organisationId)} ${version}`;
 }
 
+/** The text a traffic split's id is derived from: one name has one split. */
+export function trafficSplitKey(name: string, organisationId: string | null): string {
+  return `traffic-split ${scopedName(name, organisationId)}`;
+}
+
 /** True when `organisationId` may see what belongs to `ownerId`; what belongs to nobody is for everybody. */
 export function isVisibleTo(ownerId: string | null, organisationId: string | null): boolean {
   return ownerId === null || ownerId === organisationId;

@@ -1,3 +1,6 @@
+/** Hears what enters and leaves the cache, by the chained key of a block's content. */
+export type CacheListener = (change: 'stored' | 'removed', key: number) => void;
+
 /** No block: ends the list of free blocks. */
 const NONE = -1;
 
@@ -15,12 +18,18 @@ export class BlockPool {
   private newest = NONE;
   private free = 0;
 
-  constructor(readonly size: number) {
+  /** `onChange` hears of every key that begins or ceases to find a block. */
+  constructor(readonly size: number, private readonly onChange?: CacheListener) {
     this.uses = new Int32Array(size);
     this.keys = new Float64Array(size).fill(NONE);
     this.before = new Int32Array(size).fill(NONE);
     this.after = new Int32Array(size).fill(NONE);
     for (let block = 0; block < size; block += 1) this.putFree(block);
+  }
+
+  /** Blocks that are found by a key. */
+  get cachedCount(): number {
+    return this.byKey.size;
   }
 
   get freeCount(): number {
@@ -72,6 +81,7 @@ export class BlockPool {
     if (this.byKey.has(key)) return;
     this.forget(block);
     this.byKey.set(key, block);
+    this.onChange?.('stored', key);
     this.keys[block] = key;
   }
 
@@ -89,6 +99,7 @@ export class BlockPool {
     const key = this.keys[block] ?? NONE;
     if (key === NONE) return;
     this.byKey.delete(key);
+    this.onChange?.('removed', key);
     this.keys[block] = NONE;
   }
 

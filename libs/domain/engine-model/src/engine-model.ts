@@ -48,6 +48,8 @@ export interface EngineMetrics {
   readonly kvUsage: number;
   readonly kvBlocks: number;
   readonly kvBlocksUsed: number;
+  /** Blocks that the prefix cache finds, in use or not. */
+  readonly kvBlocksCached: number;
   readonly prefixQueriedTokens: number;
   readonly prefixHitTokens: number;
   readonly preemptions: number;
@@ -68,6 +70,8 @@ export interface EngineModel {
   step(nowMs: number): StepResult | EngineDeath | undefined;
   /** Ends a sequence before its last allowed token: the client left, or the answer is complete. False when it is unknown. */
   cancel(id: string): boolean;
+  /** Tokens of its prompt that are in the cache now, in whole blocks. Changes nothing. */
+  cachedTokens(request: EngineRequest): number;
   metrics(): EngineMetrics;
 }
 
@@ -200,11 +204,18 @@ class IterationEngine implements EngineModel {
     return true;
   }
 
+  cachedTokens(request: EngineRequest): number {
+    const { blockTokens, prefixCaching } = this.params;
+    if (!prefixCaching) return 0;
+    const keys = chainKeys(request.contentKeys ?? [], request.scope ?? {});
+    return this.planner.pool.find(keys, Math.floor((request.promptTokens - 1) / blockTokens)).length * blockTokens;
+  }
+
   metrics(): EngineMetrics {
     const { pool, running, waiting, prefixHitTokens, prefixQueriedTokens, preemptions, adapters } = this.planner;
     return {
       running: this.isDead ? 0 : running.length, waiting: this.isDead ? 0 : waiting.size,
-      kvUsage: pool.usedCount / pool.size, kvBlocks: pool.size, kvBlocksUsed: pool.usedCount,
+      kvUsage: pool.usedCount / pool.size, kvBlocks: pool.size, kvBlocksUsed: pool.usedCount, kvBlocksCached: pool.cachedCount,
       prefixQueriedTokens, prefixHitTokens, preemptions,
       promptTokens: this.promptTokens, producedTokens: this.producedTokens, steps: this.steps, busyMs: this.busyMs,
       residentAdapters: adapters.resident,

@@ -1,3 +1,4 @@
+import type { CacheListener } from './block-pool.js';
 import type { StepTime } from './step-time.js';
 
 /** Settings of one engine. Names follow what they mean; the flag of vLLM with the same meaning stands behind each. */
@@ -31,6 +32,8 @@ export interface EngineParams {
   readonly jitter: number;
   /** What the jitter is drawn from: the same seed and the same calls give the same run. */
   readonly seed: number;
+  /** Hears which blocks enter and leave the prefix cache (`--kv-events-config`). */
+  readonly onCacheChange?: CacheListener;
 }
 
 /** vLLM's defaults where it has one. */

@@ -44,7 +44,7 @@ export class StepPlanner {
   preemptions = 0;
 
   constructor(private readonly params: EngineParams) {
-    this.pool = new BlockPool(params.kvBlocks);
+    this.pool = new BlockPool(params.kvBlocks, params.onCacheChange);
     this.adapters = new AdapterSlots(params.adapterSlots);
   }
 

@@ -11,6 +11,8 @@ export interface AggregateRef {
 export interface NewEvent<Type extends string = string, Data = unknown> {
   readonly type: Type;
   readonly data: Data;
+  /** `data` as JSON, from a writer that has it already and answers for it: it is stored as it is. */
+  readonly json?: string | undefined;
   /** Left out where the event has no other origin than its append. */
   readonly origin?: EventOrigin | undefined;
 }

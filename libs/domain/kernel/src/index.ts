@@ -7,6 +7,7 @@ export * from './event-log.js';
 export * from './follow-projection.js';
 export * from './handle-command.js';
 export * from './id-source.js';
+export * from './iso-time.js';
 export * from './logger.js';
 export * from './projection.js';
 export * from './refusal.js';

@@ -4,6 +4,8 @@ import { FairOrder } from './fair-order.js';
 import type { GatewayLoan } from './loans.js';
 import type { ReplicaCandidate } from './pick-replica.js';
 import type { PriorityClass } from './priority.js';
+import type { PromptTrail } from './prompt-trail.js';
+import { RoutingMemory } from './routing-memory.js';
 
 export interface AdmissionSettings {
   readonly endpointId: string;
@@ -27,6 +29,8 @@ export interface ServingReplica {
   readonly slots: number;
   /** Tokens that its KV cache holds; null or left out when that is not known. */
   readonly kvTokens?: number | null;
+  /** Tokens of its context; null or left out unless replicas of the endpoint take more. */
+  readonly contextTokens?: number | null;
 }
 
 /** A replica with what the owner of the endpoint knows about it. */
@@ -39,6 +43,7 @@ export interface AdmissionReplica extends ReplicaCandidate {
   /** Tokens of the KV cache that are held or lent. */
   tokensInFlight: number;
   longInFlight: number;
+  contextTokens: number | null;
   isHealthy: boolean;
   circuit: Circuit;
   /** False while it drains: its leases go on, it gets no new ones. */
@@ -62,6 +67,8 @@ export interface AdmissionRequest {
   readonly weight?: number;
   /** Tokens that it may need, its answer included. Default: 0. */
   readonly workTokens?: number;
+  /** What is known of its prompt. */
+  readonly prompt?: PromptTrail | undefined;
 }
 
 /** A request in the queue. */
@@ -133,6 +140,8 @@ export interface AdmissionState {
   lastQueuedAtMs: number;
   /** No loan expires before this time. */
   earliestLoanExpiryMs: number;
+  /** What the requests so far taught about the replicas. */
+  readonly memory: RoutingMemory;
   /** Leases that were given back lately: a renewal that arrives late must not bring them back. */
   readonly releasedLately: Set<string>;
   /** No grants before this time: a new owner first learns from renewals what is in flight. */
@@ -148,7 +157,7 @@ export interface AdmissionState {
   earliestDueMs: number;
 }
 
-export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: number): AdmissionState {
+export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: number, memory = new RoutingMemory()): AdmissionState {
   return {
     settings,
     replicas: new Map(),
@@ -160,6 +169,7 @@ export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: 
     loans: new Map(),
     lastQueuedAtMs: -Infinity,
     earliestLoanExpiryMs: Infinity,
+    memory,
     releasedLately: new Set(),
     grantsFromMs,
     rotation: 0,

@@ -26,11 +26,15 @@ export function grantWaiting(state: AdmissionState, nowMs: number, effects: Admi
 export function tryGrant(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): boolean {
   if (nowMs < state.grantsFromMs) return false;
   for (const replica of state.serving) replica.isHealthy = mayServe(replica, state.settings, nowMs);
-  const replica = pickReplica(state.serving, { excludedReplicaIds: waiter.excludedReplicaIds, rotation: state.rotation, workTokens: waiter.workTokens });
+  const { excludedReplicaIds, workTokens, prompt } = waiter;
+  // With one replica there is nothing to choose, and nothing to learn for a choice.
+  const memory = state.serving.length > 1 ? state.memory : undefined;
+  const replica = pickReplica(state.serving, { excludedReplicaIds, rotation: state.rotation, workTokens, nowMs, prompt, memory });
   if (replica === undefined) return false;
   state.rotation = (state.rotation + 1) % Number.MAX_SAFE_INTEGER;
   if (state.waiting.get(waiter.requestId) === waiter) state.order.serve(waiter);
   removeWaiter(state, waiter);
+  if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
   const lease = lend(state, replica, waiter, nowMs);
   effects.push({ kind: 'grant', requestId: waiter.requestId, leaseId: waiter.leaseId, lease });
   return true;

@@ -1,4 +1,7 @@
+import type { PromptTrail } from './prompt-trail.js';
 import { kvRoomFilter } from './replica-work.js';
+import type { RoutingMemory } from './routing-memory.js';
+import { firstTokenScorers } from './routing-scorers.js';
 
 /** What the choice of a replica looks at. The admission state and the gateway's fallback both keep records of this shape. */
 export interface ReplicaCandidate {
@@ -15,6 +18,10 @@ export interface ReplicaCandidate {
   readonly tokensInFlight?: number;
   /** Long contexts among them. */
   readonly longInFlight?: number;
+  /** Prompt and answer of one request together, in tokens; null or left out when that is not known. */
+  readonly contextTokens?: number | null;
+  /** Adapters that are on its accelerator. */
+  readonly adapters?: readonly string[];
 }
 
 export interface PickContext {
@@ -24,6 +31,13 @@ export interface PickContext {
   readonly rotation: number;
   /** Tokens that the request may need, its answer included. */
   readonly workTokens?: number;
+  /** Milliseconds since the epoch. */
+  readonly nowMs?: number;
+  /** What is known of the prompt, and of the replicas by the prompts before it. Without both, load alone decides. */
+  readonly prompt?: PromptTrail | undefined;
+  readonly memory?: RoutingMemory | undefined;
+  /** The adapter that the request names. */
+  readonly adapter?: string | undefined;
 }
 
 /** Leaves a replica out. */
@@ -32,11 +46,10 @@ export interface ReplicaFilter {
   passes(candidate: ReplicaCandidate, context: PickContext): boolean;
 }
 
-/** Rates a replica from 0 (worst) to 1 (best). */
+/** Rates a replica by what it costs a request to go there, in milliseconds until its first token. Less is better. */
 export interface ReplicaScorer {
   readonly name: string;
-  readonly weight: number;
-  score(candidate: ReplicaCandidate, context: PickContext): number;
+  costMs(candidate: ReplicaCandidate, context: PickContext): number;
 }
 
 export interface PickPolicy {
@@ -53,32 +66,32 @@ export const notExcludedFilter: ReplicaFilter = {
 
 export const freeSlotFilter: ReplicaFilter = { name: 'free-slot', passes: (candidate) => candidate.inFlight < candidate.slots };
 
-export const leastLoadedScorer: ReplicaScorer = {
-  name: 'least-loaded',
-  weight: 1,
-  score: (candidate) => 1 - candidate.inFlight / candidate.slots,
+/** Leaves out replicas whose context the request may not fit into, where replicas of one endpoint differ in it. */
+export const contextFilter: ReplicaFilter = {
+  name: 'context',
+  passes: ({ contextTokens = null }, { workTokens = 0 }) => contextTokens === null || workTokens <= contextTokens,
 };
 
 export const defaultPickPolicy: PickPolicy = {
-  filters: [healthyFilter, notExcludedFilter, freeSlotFilter, kvRoomFilter],
-  scorers: [leastLoadedScorer],
+  filters: [healthyFilter, notExcludedFilter, freeSlotFilter, contextFilter, kvRoomFilter],
+  scorers: firstTokenScorers,
 };
 
 /**
- * The best candidate that passes every filter; undefined when none does. The same input gives the same replica.
- * Plain loops, since this runs for each request.
+ * The candidate that passes every filter and costs least; undefined when none does. The same input gives the same replica, and
+ * equal ones are taken in turn. Plain loops, since this runs for each request.
  */
 export function pickReplica<Candidate extends ReplicaCandidate>(candidates: readonly Candidate[], context: PickContext, policy: PickPolicy = defaultPickPolicy): Candidate | undefined {
   const count = candidates.length;
   let best: Candidate | undefined;
-  let bestScore = -Infinity;
+  let bestMs = Infinity;
   for (let offset = 0; offset < count; offset += 1) {
     const candidate = candidates[(context.rotation + offset) % count];
     if (candidate === undefined || !passesAll(candidate, context, policy.filters)) continue;
-    const score = scoreOf(candidate, context, policy.scorers);
-    if (score > bestScore) {
+    const costMs = costOf(candidate, context, policy.scorers);
+    if (costMs < bestMs) {
       best = candidate;
-      bestScore = score;
+      bestMs = costMs;
     }
   }
   return best;
@@ -89,8 +102,8 @@ function passesAll(candidate: ReplicaCandidate, context: PickContext, filters: r
   return true;
 }
 
-function scoreOf(candidate: ReplicaCandidate, context: PickContext, scorers: readonly ReplicaScorer[]): number {
+function costOf(candidate: ReplicaCandidate, context: PickContext, scorers: readonly ReplicaScorer[]): number {
   let total = 0;
-  for (const scorer of scorers) total += scorer.weight * scorer.score(candidate, context);
+  for (const scorer of scorers) total += scorer.costMs(candidate, context);
   return total;
 }

@@ -1,12 +1,17 @@
 import type { Lease, LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
 import type { ReplicaOutcome } from './circuit.js';
 import { LOAN_TTL_MS } from './loans.js';
-import { freeSlotFilter, healthyFilter, leastLoadedScorer, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
+import { freeSlotFilter, healthyFilter, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
+import type { PromptTrail } from './prompt-trail.js';
 import { isLongContext } from './replica-work.js';
+import type { RoutingMemory } from './routing-memory.js';
+import { firstTokenScorers } from './routing-scorers.js';
 
 /** A gateway asks for this much more than it used at its busiest since its last report, so that growth meets no queue. */
 const HEADROOM = 1.25;
 const HEADROOM_SLOTS = 2;
+/** And this share of what it grew by meanwhile, since load that grows goes on growing for a while. */
+const GROWTH_AHEAD = 1;
 /** So many failures in a row keep a gateway's own requests away from a replica until the router has judged. */
 const FAILURES_UNTIL_ASKED = 2;
 
@@ -33,12 +38,16 @@ const lentRoomFilter = {
     return tokens === null || (tokensInUse + workTokens <= tokens && !isLongContext(workTokens, kvTokens));
   },
 };
-const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter], scorers: [leastLoadedScorer] };
+const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter], scorers: firstTokenScorers };
 
 export interface PurseRequest {
   readonly excludedReplicaIds: readonly string[];
   /** Tokens that the request may need, its answer included. */
   readonly workTokens: number;
+  /** What is known of its prompt; its blocks are looked at only where there is a choice. */
+  readonly prompt?: PromptTrail | undefined;
+  /** What this gateway knows of the endpoint's replicas by the prompts before this one. */
+  readonly memory?: RoutingMemory | undefined;
 }
 
 /**
@@ -53,6 +62,7 @@ export class SlotPurse {
   private sequence = 0;
   private rotation = 0;
   private peak = 0;
+  private peakBefore = 0;
   private requests = 0;
   /** Requests that hold a slot, lent or not. */
   inUse = 0;
@@ -62,11 +72,14 @@ export class SlotPurse {
   /** A slot for one request; undefined when only the router can say. Ends with {@link give}. */
   take(request: PurseRequest, nowMs: number): Lease | undefined {
     if (nowMs >= this.validUntilMs) return undefined;
-    const replica = pickReplica(this.candidates, { ...request, rotation: this.rotation }, pursePolicy);
+    const { excludedReplicaIds, workTokens, prompt } = request;
+    const memory = this.candidates.length > 1 ? request.memory : undefined;
+    const replica = pickReplica(this.candidates, { excludedReplicaIds, workTokens, rotation: this.rotation, nowMs, prompt, memory }, pursePolicy);
     if (replica === undefined) return undefined;
+    if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     replica.inFlight += 1;
-    replica.tokensInUse += request.workTokens;
+    replica.tokensInUse += workTokens;
     this.enter();
     return replica.lease;
   }
@@ -109,10 +122,11 @@ export class SlotPurse {
   report(nowMs: number): LoanReport {
     if (nowMs >= this.validUntilMs) this.limitAll();
     this.sequence = Math.max(this.sequence + 1, nowMs);
-    const wantedSlots = this.peak === 0 ? 0 : Math.ceil(this.peak * HEADROOM) + HEADROOM_SLOTS;
+    const wantedSlots = this.peak === 0 ? 0 : Math.ceil(this.peak * HEADROOM + Math.max(0, this.peak - this.peakBefore) * GROWTH_AHEAD) + HEADROOM_SLOTS;
     const replicas = [...this.replicas.values()].map(takeReport);
     for (const [replicaId, { slots, inFlight }] of this.replicas) if (slots === 0 && inFlight === 0) this.replicas.delete(replicaId);
     const { sequence, requests } = this;
+    this.peakBefore = this.peak;
     this.peak = this.inUse;
     this.requests = 0;
     return { endpointId: this.endpointId, sequence, wantedSlots, requests, replicas };

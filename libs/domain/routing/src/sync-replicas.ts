@@ -40,14 +40,16 @@ function putReplica(state: AdmissionState, facts: ServingReplica, isServing: boo
     known.facts = facts;
     known.slots = facts.slots;
     known.kvTokens = facts.kvTokens ?? null;
+    known.contextTokens = facts.contextTokens ?? null;
     known.isServing = isServing;
     return;
   }
-  state.replicas.set(facts.replicaId, { replicaId: facts.replicaId, facts, slots: facts.slots, inFlight: 0, kvTokens: facts.kvTokens ?? null, tokensInFlight: 0, longInFlight: 0, isHealthy: true, circuit: closedCircuit, isServing });
+  state.replicas.set(facts.replicaId, { replicaId: facts.replicaId, facts, slots: facts.slots, inFlight: 0, kvTokens: facts.kvTokens ?? null, tokensInFlight: 0, longInFlight: 0, contextTokens: facts.contextTokens ?? null, isHealthy: true, circuit: closedCircuit, isServing });
 }
 
 function forgetReplica(state: AdmissionState, replicaId: string): void {
   state.replicas.delete(replicaId);
+  state.memory.forget(replicaId);
   for (const loan of state.loans.values()) loan.replicas.delete(replicaId);
   for (const held of state.leases.values()) if (held.lease.replicaId === replicaId) dropLease(state, held);
 }

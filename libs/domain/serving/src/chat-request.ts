@@ -72,6 +72,8 @@ export interface EngineRequestOptions {
 export function toEngineRequest(document: JsonDocument, request: ChatRequestFields, options: EngineRequestOptions): string {
   const { dialect, stream, servedModel, cacheSalt } = options;
   const limit = request.max_completion_tokens ?? undefined;
+  const stripped = strippedFor(dialect);
+  const unset = unsetMembers(request);
   return editJson(document.text, document.members, {
     set: {
       model: servedModel,
@@ -80,8 +82,18 @@ export function toEngineRequest(document: JsonDocument, request: ChatRequestFiel
       // Engines know the older name; both say the same.
       ...(limit === undefined ? {} : { max_tokens: limit }),
     },
-    remove: new Set([...dialect.fieldsToStrip, 'stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key', ...unsetMembers(request)]),
+    remove: { has: (key) => stripped.has(key) || unset.includes(key) },
   });
+}
+
+/** What is meant for the platform and not for its engines. */
+const PLATFORM_FIELDS = ['stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key'] as const;
+const strippedByDialect = new WeakMap<EngineDialect, ReadonlySet<string>>();
+
+function strippedFor(dialect: EngineDialect): ReadonlySet<string> {
+  let stripped = strippedByDialect.get(dialect);
+  if (stripped === undefined) strippedByDialect.set(dialect, (stripped = new Set([...dialect.fieldsToStrip, ...PLATFORM_FIELDS])));
+  return stripped;
 }
 
 /** A cheap bound for admission: about four bytes make a token. */

@@ -3,7 +3,7 @@ import type { JsonMember } from './json-outline.js';
 export interface JsonEdit {
   /** Values by key, written as JSON; a key that is there keeps its place, another one comes last. */
   readonly set: Readonly<Record<string, unknown>>;
-  readonly remove: ReadonlySet<string>;
+  readonly remove: { has(key: string): boolean };
 }
 
 /**
@@ -12,21 +12,33 @@ export interface JsonEdit {
  * one stays, which is the one that was checked.
  */
 export function editJson(text: string, members: readonly JsonMember[], edit: JsonEdit): string {
-  const lastOf = new Map<string, JsonMember>(members.map((member) => [member.key, member]));
-  const parts: string[] = [];
+  const { set, remove } = edit;
+  const places = members.length > FEW_MEMBERS ? new Map(members.map(({ key }, index) => [key, index])) : undefined;
   const written = new Set<string>();
-  for (const member of members) {
-    if (edit.remove.has(member.key) && !Object.hasOwn(edit.set, member.key)) continue;
-    if (lastOf.get(member.key) !== member) continue;
-    if (Object.hasOwn(edit.set, member.key)) {
-      parts.push(`${text.slice(member.start, member.valueStart)}${JSON.stringify(edit.set[member.key])}`);
-      written.add(member.key);
-    } else {
-      parts.push(text.slice(member.start, member.end));
+  let result = '';
+  for (let index = 0; index < members.length; index += 1) {
+    const member = members[index];
+    if (member === undefined || (places === undefined ? standsAgain(members, index) : places.get(member.key) !== index)) continue;
+    const { key, start, end } = member;
+    if (Object.hasOwn(set, key)) {
+      result += `${result === '' ? '{' : ','}${text.slice(start, member.valueStart)}${JSON.stringify(set[key])}`;
+      written.add(key);
+    } else if (!remove.has(key)) {
+      result += `${result === '' ? '{' : ','}${text.slice(start, end)}`;
     }
   }
-  for (const [key, value] of Object.entries(edit.set)) if (!written.has(key)) parts.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`);
-  return `{${parts.join(',')}}`;
+  for (const key in set) if (!written.has(key)) result += `${result === '' ? '{' : ','}${JSON.stringify(key)}:${JSON.stringify(set[key])}`;
+  return result === '' ? '{}' : `${result}}`;
+}
+
+/** Bodies have few members. Beyond that a search for each costs more than a map of all. */
+const FEW_MEMBERS = 32;
+
+/** Whether a member of the same name comes later. */
+function standsAgain(members: readonly JsonMember[], index: number): boolean {
+  const key = members[index]?.key;
+  for (let later = index + 1; later < members.length; later += 1) if (members[later]?.key === key) return true;
+  return false;
 }
 
 /** Members that say nothing: null means "not set" to OpenAI's API and is an error to some engines, as is an empty list of tools. */

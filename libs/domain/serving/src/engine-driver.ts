@@ -1,8 +1,5 @@
 import type { EngineKind } from '@penstock/contract-events';
 
-/** Options of an endpoint that the platform acts on itself; no engine hears of them. `hedge: true` lets gateways ask a second replica where the first token is late. */
-export const PLATFORM_OPTIONS: ReadonlySet<string> = new Set(['hedge']);
-
 /** Settings of an engine's start. Paths are absolute paths on the node. */
 export interface EngineStartSpec {
   readonly replicaId: string;

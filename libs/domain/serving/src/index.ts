@@ -22,6 +22,7 @@ export * from './engine-records.js';
 export * from './engine-reply.js';
 export * from './engine-usage.js';
 export * from './finish-reason.js';
+export { isRecord } from './json-fields.js';
 export * from './json-outline.js';
 export * from './mig-driver.js';
 export * from './moderation.js';

@@ -10,7 +10,7 @@ export interface OpenUsage {
    * request only then, and a client of its end. Throws {@link UsageOutboxFullError} when it could not be written down.
    */
   written(): Promise<void>;
-  /** Ends it. The record survives a crash of the process once `written` says so, and a power cut once the promise resolves. Only the first call counts. */
+  /** Ends it. The record survives a crash of the process once `written` says so, and a power cut once the promise resolves; a failure of that is logged, and need not be caught. Only the first call counts. */
   settle(record: UsageRecordedV1): Promise<void>;
 }
 

@@ -1,43 +1,63 @@
 import type { UsageOutbox } from '@penstock/domain-usage';
 import { createMetrics } from '@penstock/feature-shell';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { TalliedCounter, type Tally } from './metric-tally.js';
 
 const SECONDS_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+/** Who granted a slot. */
+export type AdmissionSource = 'slots' | 'router' | 'gateway';
+
+/** How many of something there are now. */
+export class Level {
+  value = 0;
+
+  inc(): void {
+    this.value += 1;
+  }
+
+  dec(): void {
+    this.value -= 1;
+  }
+}
 
 export interface ModelMetrics {
   readonly timeToFirstToken: Histogram.Internal<'model'>;
   readonly duration: Histogram.Internal<'model'>;
-  readonly promptTokens: Counter.Internal;
-  readonly completionTokens: Counter.Internal;
+  readonly promptTokens: Tally;
+  readonly completionTokens: Tally;
 }
 
 /** Figures of the gateway; names of the `gen_ai` family where OpenTelemetry has one. */
 export class GatewayMetrics {
   readonly registry: Registry;
-  readonly requests: Counter<'route' | 'status'>;
   readonly timeToFirstToken: Histogram<'model'>;
   readonly duration: Histogram<'model'>;
-  readonly tokens: Counter<'model' | 'type'>;
-  readonly inFlight: Gauge;
-  readonly admissions: Counter<'source'>;
+  readonly inFlight = new Level();
+  readonly admissions: { inc(labels: { readonly source: AdmissionSource }): void };
   readonly retries: Counter<'reason'>;
   readonly hedges: Counter<'winner'>;
   readonly hedgeLoserSeconds: Counter;
 
-  /** Looked up by every request, so the library's own search by labels is done once for each. */
-  private readonly requestCounters = new Map<string, Counter.Internal>();
+  private readonly requests: TalliedCounter<'route' | 'status'>;
+  private readonly tokens: TalliedCounter<'model' | 'type'>;
+  /** By route and status. */
+  private readonly requestTallies = new Map<string, Map<number, Tally>>();
   private readonly models = new Map<string, ModelMetrics>();
 
   constructor(usage: UsageOutbox) {
     const registry = createMetrics('gateway');
     const registers = [registry];
     this.registry = registry;
-    this.requests = new Counter({ name: 'penstock_http_requests_total', help: 'HTTP requests by route and status', labelNames: ['route', 'status'], registers });
+    this.requests = new TalliedCounter({ name: 'penstock_http_requests_total', help: 'HTTP requests by route and status', labelNames: ['route', 'status'], registers });
     this.timeToFirstToken = new Histogram({ name: 'gen_ai_server_time_to_first_token_seconds', help: 'From the request to its first token', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
     this.duration = new Histogram({ name: 'gen_ai_server_request_duration_seconds', help: 'From the request to the end of its answer', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
-    this.tokens = new Counter({ name: 'penstock_tokens_total', help: 'Tokens of prompts and answers', labelNames: ['model', 'type'], registers });
-    this.inFlight = new Gauge({ name: 'penstock_chat_requests_in_flight', help: 'Chat requests in work or waiting', registers });
-    this.admissions = new Counter({ name: 'penstock_admissions_total', help: 'Leases by who granted them', labelNames: ['source'], registers });
+    this.tokens = new TalliedCounter({ name: 'penstock_tokens_total', help: 'Tokens of prompts and answers', labelNames: ['model', 'type'], registers });
+    const { inFlight } = this;
+    new Gauge({ name: 'penstock_chat_requests_in_flight', help: 'Chat requests in work or waiting', registers, collect() { this.set(inFlight.value); } });
+    const admissions = new TalliedCounter({ name: 'penstock_admissions_total', help: 'Leases by who granted them', labelNames: ['source'], registers });
+    const bySource = { slots: admissions.of({ source: 'slots' }), router: admissions.of({ source: 'router' }), gateway: admissions.of({ source: 'gateway' }) };
+    this.admissions = { inc: ({ source }) => bySource[source].inc() };
     this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
     this.hedges = new Counter({ name: 'penstock_chat_hedges_total', help: 'Second attempts because the first token was late, by which attempt answered', labelNames: ['winner'], registers });
     this.hedgeLoserSeconds = new Counter({ name: 'penstock_chat_hedge_loser_seconds_total', help: 'Time that attempts held a slot whose answer was not used', registers });
@@ -46,18 +66,19 @@ export class GatewayMetrics {
   }
 
   countRequest(route: string, status: number): void {
-    const name = `${route} ${status}`;
-    let counter = this.requestCounters.get(name);
+    let ofRoute = this.requestTallies.get(route);
     // Routes and statuses are few.
-    if (counter === undefined) this.requestCounters.set(name, (counter = this.requests.labels(route, String(status))));
-    counter.inc();
+    if (ofRoute === undefined) this.requestTallies.set(route, (ofRoute = new Map<number, Tally>()));
+    let tally = ofRoute.get(status);
+    if (tally === undefined) ofRoute.set(status, (tally = this.requests.of({ route, status: String(status) })));
+    tally.inc();
   }
 
   /** The figures of one model; endpoints exist, so their names are bounded. */
   ofModel(model: string): ModelMetrics {
     let metrics = this.models.get(model);
     if (metrics === undefined) {
-      metrics = { timeToFirstToken: this.timeToFirstToken.labels(model), duration: this.duration.labels(model), promptTokens: this.tokens.labels(model, 'prompt'), completionTokens: this.tokens.labels(model, 'completion') };
+      metrics = { timeToFirstToken: this.timeToFirstToken.labels(model), duration: this.duration.labels(model), promptTokens: this.tokens.of({ model, type: 'prompt' }), completionTokens: this.tokens.of({ model, type: 'completion' }) };
       this.models.set(model, metrics);
     }
     return metrics;

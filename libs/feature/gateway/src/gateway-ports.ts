@@ -1,5 +1,6 @@
 import type { KeyMinter } from '@penstock/domain-access';
 import type { ObjectStore } from '@penstock/domain-batching';
+import type { KvEventSource } from '@penstock/domain-routing';
 import type { UsageOutbox } from '@penstock/domain-usage';
 import type { ServicePorts } from '@penstock/feature-shell';
 import type { DeadLetterQueue, SharedRecords } from '@penstock/kernel';
@@ -13,4 +14,6 @@ export interface GatewayPorts extends ServicePorts {
   readonly deadLetters: DeadLetterQueue;
   /** Answers that clients asked to be stored; records live a day. */
   readonly answers: SharedRecords;
+  /** What engines say of their caches; left out, the gateway goes by what it sent alone. */
+  readonly kvEvents?: KvEventSource | undefined;
 }

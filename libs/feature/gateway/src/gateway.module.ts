@@ -8,6 +8,7 @@ import { PlatformRoutes } from './admin/platform-routes.js';
 import { ProgressRoutes } from './admin/progress-routes.js';
 import { ServiceAccountRoutes } from './admin/service-account-routes.js';
 import { TenantRoutes } from './admin/tenant-routes.js';
+import { TrafficRoutes } from './admin/traffic-routes.js';
 import { AsyncRoutes } from './api/async-routes.js';
 import { BatchesRoutes } from './api/batches-routes.js';
 import { DeployRoutes } from './api/deploy-routes.js';
@@ -45,7 +46,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, ModerationRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, UploadRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, ModerationRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, UploadRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, TrafficRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

@@ -1,4 +1,5 @@
 import { routes } from '@penstock/contract-http';
+import type { RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -12,6 +13,7 @@ import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
+import { openRoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -21,11 +23,11 @@ import { CallerCheck } from './http/caller.js';
 import { FaultFilter } from './http/fault-filter.js';
 import { OpenStreams } from './http/open-streams.js';
 import { DirectRoutes, type DirectRoute } from './http/direct-routes.js';
+import { DirectServer } from './http/direct-server.js';
 import { LoadGuard } from './http/load-guard.js';
 import { registerRoutes } from './http/register-routes.js';
 import type { RouteGroup } from './http/route-call.js';
 import { requestIdSource, serverOptions } from './http/server-options.js';
-import { trackUnusedSockets } from './http/unused-sockets.js';
 import { QuotaDesk } from './limits/quota-desk.js';
 import { RequestLimits } from './limits/request-limits.js';
 import { loadingComment } from './loading/loading-eta.js';
@@ -51,12 +53,13 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const quotas = new QuotaDesk(ports);
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const knowledge = await openRoutingKnowledge(gatewayId, views, ports);
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories: knowledge.memories, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
   });
-  const guard = new LoadGuard(ports.timers, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
+  const guard = new LoadGuard(ports.timers, chat.logger, config.SHED_LOOP_LAG_MS, () => chat.watch.count);
   const uses = new KeyUses(gatewayId, () => views.access.state(), ports);
   // Another gateway on the same port may take the call, so the token that all of them know comes first.
   const selfToken = ports.keys.mint().key;
@@ -64,7 +67,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const answers = new StoredAnswers({ records: ports.answers, clock: ports.clock, timers: ports.timers, logger: chat.logger, self });
   const stored = new StoredExchange(answers, ports, views);
   const callers = new CallerCheck({ keys: ports.keys, access: () => views.access.state(), now: () => ports.clock.now(), adminKey: config.ADMIN_KEY, internalToken: config.INTERNAL_TOKEN, selfToken, onUse: (keyId) => uses.note(keyId) });
-  const state: { isDraining: boolean; streams?: OpenStreams; closeUnused?: () => void; ownUrl?: string } = { isDraining: false };
+  const state: { isDraining: boolean; streams?: OpenStreams; direct?: DirectServer; ownUrl?: string } = { isDraining: false };
   const close = async (): Promise<void> => {
     chat.watch.stop();
     chat.leases.stop();
@@ -73,7 +76,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
     quotas.stop();
     uses.stop();
     await self.close();
-    await Promise.all([router.close(), chat.clients.close(), closeViews(views)]);
+    await Promise.all([router.close(), knowledge.close(), chat.clients.close(), closeViews(views)]);
   };
   try {
     const service = await startService({
@@ -87,8 +90,9 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
         const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
         await registerRoutes(instance, groups, { ...parts, stored });
-        new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups)).attach(instance.server);
-        state.closeUnused = trackUnusedSockets(instance.server);
+        const direct = new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));
+        direct.attach(instance.server);
+        state.direct = new DirectServer(instance.server, direct, ports.timers);
       },
       onDrain: async () => {
         state.isDraining = true;
@@ -96,7 +100,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         await chat.watch.drain(config.DRAIN_TIMEOUT_MS * FINISH_SHARE);
         await Promise.all([answers.drain(config.DRAIN_TIMEOUT_MS * STORE_SHARE), uses.flush()]);
         await ports.usage.drain(config.DRAIN_TIMEOUT_MS * PUBLISH_SHARE);
-        state.closeUnused?.();
+        state.direct?.close();
       },
       onClose: close,
     }, config, ports);
@@ -122,10 +126,10 @@ function loopbackUrl(url: string): string {
   return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots }): ChatParts {
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; memories: RoutingMemories }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
-  const chooser = new ReplicaChooser(views.fleet, leases, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent });
+  const chooser = new ReplicaChooser(views.fleet, leases, own.memories, ports);
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories: own.memories });
   const retries = new RetryBudget(() => ports.clock.now());
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

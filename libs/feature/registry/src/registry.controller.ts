@@ -1,4 +1,4 @@
-import { deployEndpoint, listEndpoints, listModelVersions, registerModelVersion, retireEndpoint, verifyProjections } from '@penstock/contract-commands';
+import { deployEndpoint, listEndpoints, listModelVersions, registerModelVersion, removeTrafficSplit, retireEndpoint, setTrafficSplit, verifyProjections } from '@penstock/contract-commands';
 import { answerCommand, causationOf, ok } from '@penstock/feature-shell';
 import type { Causation } from '@penstock/kernel';
 import { Controller, Inject } from '@nestjs/common';
@@ -7,7 +7,8 @@ import type { CatalogReader } from './catalog-reader.js';
 import type { EndpointDesk } from './endpoint-desk.js';
 import type { ModelVersionDesk } from './model-version-desk.js';
 import type { RegistryPorts } from './registry-ports.js';
-import { CATALOG_READER, ENDPOINT_DESK, MODEL_VERSION_DESK, REGISTRY_PORTS } from './tokens.js';
+import { CATALOG_READER, ENDPOINT_DESK, MODEL_VERSION_DESK, REGISTRY_PORTS, TRAFFIC_DESK } from './tokens.js';
+import type { TrafficDesk } from './traffic-desk.js';
 
 const verification = verifyProjections('registry');
 
@@ -17,6 +18,7 @@ export class RegistryController {
     @Inject(REGISTRY_PORTS) private readonly ports: RegistryPorts,
     @Inject(MODEL_VERSION_DESK) private readonly modelVersions: ModelVersionDesk,
     @Inject(ENDPOINT_DESK) private readonly endpoints: EndpointDesk,
+    @Inject(TRAFFIC_DESK) private readonly traffic: TrafficDesk,
     @Inject(CATALOG_READER) private readonly reader: CatalogReader,
   ) {}
 
@@ -33,6 +35,16 @@ export class RegistryController {
   @MessagePattern(retireEndpoint.subject)
   retire(@Payload() payload: unknown, @Ctx() context: NatsContext) {
     return answerCommand(retireEndpoint, payload, this.ports.logger, (request) => this.endpoints.retire(request, this.causation(context)));
+  }
+
+  @MessagePattern(setTrafficSplit.subject)
+  setTrafficSplit(@Payload() payload: unknown, @Ctx() context: NatsContext) {
+    return answerCommand(setTrafficSplit, payload, this.ports.logger, (request) => this.traffic.set(request, this.causation(context)));
+  }
+
+  @MessagePattern(removeTrafficSplit.subject)
+  removeTrafficSplit(@Payload() payload: unknown, @Ctx() context: NatsContext) {
+    return answerCommand(removeTrafficSplit, payload, this.ports.logger, (request) => this.traffic.remove(request, this.causation(context)));
   }
 
   @MessagePattern(listModelVersions.subject)

@@ -237,3 +237,33 @@ describe('lists', () => {
     expect(await instance.reader.modelVersions({ modelName: 'other', limit: 10 })).toEqual([]);
   });
 });
+
+describe('traffic splits', () => {
+  const target = (endpoint: string, weight: number) => ({ endpoint, weight });
+  const request = (targets: { endpoint: string; weight: number }[]) => ({ name: 'assistant', organisationId: null, targets, sticky: 'user' as const, reason: 'canary' });
+
+  test('a name is spread over endpoints, replaced and taken away', async () => {
+    const instance = await start();
+    const registered = await register(instance);
+    if (registered.kind !== 'ok') throw new Error('not registered');
+    const deployed = await Promise.all(['one', 'two'].map((name) => deploy(instance, registered.value.modelVersionId, { name })));
+    const sequences = deployed.map((outcome) => (outcome.kind === 'ok' ? outcome.value.sequence : 0));
+    await instance.catalog.waitFor('EV_REGISTRY', Math.max(...sequences));
+    const set = await instance.traffic.set(request([target('one', 9), target('two', 1)]), causation);
+    const again = await instance.traffic.set(request([target('one', 9), target('two', 1)]), causation);
+    if (set.kind !== 'ok' || again.kind !== 'ok') throw new Error('not set');
+    expect(again.value.splitId).toBe(set.value.splitId);
+    await instance.catalog.waitFor('EV_REGISTRY', set.value.sequence);
+    expect(instance.catalog.state().splits.get(set.value.splitId)?.targets.map(({ weight }) => weight)).toEqual([9, 1]);
+    const removed = await instance.traffic.remove({ splitId: set.value.splitId, reason: 'done' }, causation);
+    if (removed.kind !== 'ok') throw new Error('not removed');
+    await instance.catalog.waitFor('EV_REGISTRY', removed.value.sequence);
+    expect(instance.catalog.state().splits.size).toBe(0);
+  });
+
+  test('what is no endpoint is refused with its field', async () => {
+    const instance = await start();
+    expect(await instance.traffic.set(request([target('nobody', 1)]), causation)).toMatchObject({ kind: 'refused', refusal: { param: 'targets[0].endpoint' } });
+    expect(await instance.traffic.remove({ splitId: 'split_9', reason: '' }, causation)).toMatchObject({ kind: 'refused', refusal: { code: 'not_found' } });
+  });
+});

@@ -7,11 +7,13 @@ import { InspectionReactor } from './inspection-reactor.js';
 import { ModelVersionDesk } from './model-version-desk.js';
 import type { RegistryConfig } from './registry-config.js';
 import type { RegistryPorts } from './registry-ports.js';
+import { TrafficDesk } from './traffic-desk.js';
 
 export interface RunningCatalog {
   readonly catalog: LiveProjection<CatalogState>;
   readonly modelVersions: ModelVersionDesk;
   readonly endpoints: EndpointDesk;
+  readonly traffic: TrafficDesk;
   readonly reader: CatalogReader;
   /** Begins no further reading; one that is under way is given up and done again by the next start. */
   stopReading(): Promise<void>;
@@ -36,6 +38,7 @@ export async function runCatalog(config: RegistryConfig, ports: RegistryPorts): 
     catalog,
     modelVersions: new ModelVersionDesk({ log, clock, ids }),
     endpoints: new EndpointDesk({ log, clock, ids, catalog }),
+    traffic: new TrafficDesk({ log, clock, ids, catalog }),
     reader: new CatalogReader(catalog, ports.queries, logger),
     stopReading,
     close: async () => {

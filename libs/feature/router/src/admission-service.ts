@@ -57,9 +57,9 @@ export class AdmissionService {
     this.passing.add(passing);
     const forwarded = await passing;
     if (forwarded !== undefined) return forwarded;
-    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, promptTokensEstimate, answerTokensMax } = command;
+    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, promptTokensEstimate, answerTokensMax, prompt } = command;
     return this.parts.desks.open(endpoint).admit({
-      requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, workTokens: promptTokensEstimate + answerTokensMax,
+      requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, workTokens: promptTokensEstimate + answerTokensMax, prompt,
     });
   }
 
@@ -136,9 +136,9 @@ export class AdmissionService {
   }
 
   private commandOf(waiter: Waiter, endpointId: string): AdmitCommand {
-    const { requestId, gatewayId, organisationId, latestMs, priority, weight, workTokens } = waiter;
+    const { requestId, gatewayId, organisationId, latestMs, priority, weight, workTokens, prompt } = waiter;
     const waitMsMax = Math.max(0, latestMs - this.parts.clock.now());
-    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: workTokens, answerTokensMax: 0, priority: priority ?? DEFAULT_PRIORITY, weight, waitMsMax };
+    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: workTokens, answerTokensMax: 0, priority: priority ?? DEFAULT_PRIORITY, weight, waitMsMax, ...(prompt === undefined ? {} : { prompt: { ...prompt, blocks: [...prompt.blocks] } }) };
   }
 
   /** Undefined when the request is for this instance. */

@@ -1,6 +1,6 @@
-import type { CatalogState, EndpointState } from '@penstock/domain-catalog';
+import { servingPaceOf, type CatalogState, type EndpointState } from '@penstock/domain-catalog';
 import type { FleetState } from '@penstock/domain-lifecycle';
-import type { AdmissionSettings, AdmissionState } from '@penstock/domain-routing';
+import { replicaPaceOf, RoutingMemories, type AdmissionSettings, type AdmissionState } from '@penstock/domain-routing';
 import type { LiveProjection } from '@penstock/kernel';
 import type { ColdStarts } from './cold-starts.js';
 import { endpointFleets } from './endpoint-fleet.js';
@@ -20,8 +20,12 @@ export interface DesksOptions {
 /** The desks of the endpoints that this instance owns and that were asked for since it started, kept in line with catalog and fleet. */
 export class Desks {
   private readonly byEndpoint = new Map<string, EndpointDesk>();
+  /** What was learned about the replicas of the endpoints, here and elsewhere. */
+  readonly memories: RoutingMemories;
 
-  constructor(private readonly options: DesksOptions) {}
+  constructor(private readonly options: DesksOptions) {
+    this.memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(options.catalog.state().endpoints.get(endpointId))));
+  }
 
   find(endpointId: string): EndpointDesk | undefined {
     return this.byEndpoint.get(endpointId);
@@ -42,7 +46,7 @@ export class Desks {
     // Only an endpoint that existed when the owners changed last may have requests in flight that this instance does not know.
     const { changedAtMs } = this.options.members;
     const grantsFromMs = endpoint.createdAtMs <= changedAtMs ? changedAtMs + this.options.learningMs : 0;
-    const desk = new EndpointDesk(this.settingsOf(endpoint), grantsFromMs, this.options.desk);
+    const desk = new EndpointDesk(this.settingsOf(endpoint), grantsFromMs, this.options.desk, this.memories.of(endpoint.endpointId));
     this.byEndpoint.set(endpoint.endpointId, desk);
     this.sync([desk]);
     return desk;
@@ -51,6 +55,7 @@ export class Desks {
   /** Takes a desk out; it gets no more calls. */
   close(desk: EndpointDesk): void {
     this.byEndpoint.delete(desk.endpointId);
+    this.memories.forget(desk.endpointId);
     this.options.coldStarts.settle(desk.endpointId);
   }
 
@@ -58,7 +63,7 @@ export class Desks {
   sync(desks: readonly EndpointDesk[] = this.all()): void {
     if (desks.length === 0) return;
     const catalog = this.options.catalog.state().endpoints;
-    const fleets = endpointFleets(this.options.fleet.state(), new Map(desks.map(({ endpointId }) => [endpointId, kvTokensOf(catalog.get(endpointId))])));
+    const fleets = endpointFleets(this.options.fleet.state(), new Map(desks.map(({ endpointId }) => [endpointId, servingPaceOf(catalog.get(endpointId)).kvTokens])));
     for (const desk of desks) {
       const endpoint = catalog.get(desk.endpointId);
       const fleet = fleets.get(desk.endpointId);
@@ -81,10 +86,4 @@ export class Desks {
     const { queueMax, queueWaitMsMax } = endpoint.serving;
     return { endpointId: endpoint.endpointId, queueMax, queueWaitMsMax, leaseTtlMs: this.options.leaseTtlMs, probesApart: true };
   }
-}
-
-/** What the operator said about the KV cache of the endpoint's replicas; null where nothing was said, and slots alone limit them. */
-function kvTokensOf(endpoint: EndpointState | undefined): number | null {
-  const given = endpoint?.engineOptions['kv_cache_tokens'];
-  return typeof given === 'number' && Number.isInteger(given) && given > 0 ? given : null;
 }

@@ -1,7 +1,7 @@
 import type { Lease, LoanReport, ReplicaLoan } from '@penstock/contract-commands';
 import {
   admit, cancel, createAdmissionState, expire, needsWake, probeEnded, refuseAllWaiting, release, renew, reportLoans, syncReplicas, takeProbes,
-  type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type ReplicaOutcome, type TokenProbe, type Waiter,
+  type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type ReplicaOutcome, type RoutingMemory, type TokenProbe, type Waiter,
 } from '@penstock/domain-routing';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import { assert, type Clock, type Refusal } from '@penstock/kernel';
@@ -30,8 +30,8 @@ export class EndpointDesk {
   readonly state: AdmissionState;
   private readonly answers = new Map<string, (outcome: AdmitOutcome) => void>();
 
-  constructor(settings: AdmissionSettings, grantsFromMs: number, private readonly options: DeskOptions) {
-    this.state = createAdmissionState(settings, grantsFromMs);
+  constructor(settings: AdmissionSettings, grantsFromMs: number, private readonly options: DeskOptions, memory: RoutingMemory) {
+    this.state = createAdmissionState(settings, grantsFromMs, memory);
   }
 
   get endpointId(): string {

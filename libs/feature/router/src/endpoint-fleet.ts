@@ -17,9 +17,12 @@ function endpointFleet(fleet: FleetState, endpointId: string, replicas: readonly
 
 function servingIn(replicas: readonly ReplicaState[], phase: ReplicaState['phase'], kvTokens: number | null): readonly ServingReplica[] {
   const serving: ServingReplica[] = [];
-  for (const { replicaId, modelVersionId, url, engine, servedModel, slots, ...replica } of replicas) {
-    if (replica.phase !== phase || url === null || engine === null || servedModel === null || slots === null) continue;
-    serving.push({ replicaId, modelVersionId, url, engine, servedModel, slots, kvTokens });
+  const inPhase = replicas.filter((replica) => replica.phase === phase);
+  // Only where replicas differ: the largest takes what no other does, and the engine judges.
+  const contextMax = Math.max(...inPhase.map((replica) => replica.contextTokens ?? 0));
+  for (const { replicaId, modelVersionId, url, engine, servedModel, slots, contextTokens } of inPhase) {
+    if (url === null || engine === null || servedModel === null || slots === null) continue;
+    serving.push({ replicaId, modelVersionId, url, engine, servedModel, slots, kvTokens, contextTokens: contextTokens !== null && contextTokens < contextMax ? contextTokens : null });
   }
   return serving;
 }

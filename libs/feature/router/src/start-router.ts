@@ -1,6 +1,6 @@
 import { catalogProjection } from '@penstock/domain-catalog';
 import { fleetProjection } from '@penstock/domain-lifecycle';
-import type { AdmissionState } from '@penstock/domain-routing';
+import { PromptExchange, type AdmissionState } from '@penstock/domain-routing';
 import { createMetrics, startService, type RunningService } from '@penstock/feature-shell';
 import { AdmissionService } from './admission-service.js';
 import { CircuitJournal } from './circuit-journal.js';
@@ -42,6 +42,8 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
     learningMs: config.ROUTER_LEARNING_MS,
   });
   const probes = new TokenProbes({ probe: ports.probe, metrics, logger });
+  const exchange = new PromptExchange(instanceId, desks.memories.news, (endpointId) => desks.memories.find(endpointId), ports);
+  await exchange.start();
   const link = new OwnerLink(ports.commands, members);
   const admissions = new AdmissionService({ clock: ports.clock, ids: ports.ids, timers: ports.timers, logger, catalog, desks, members, link, handOverMs: config.DRAIN_TIMEOUT_MS / 2 });
   const quotas = new QuotaAuthority({ clock: ports.clock, timers: ports.timers, members, link });
@@ -67,7 +69,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
       admissions.close();
       quotas.close();
       coldStarts.close();
-      await Promise.all([members.close(), catalog.close(), fleet.close()]);
+      await Promise.all([members.close(), exchange.close(), catalog.close(), fleet.close()]);
     },
   }, config, ports);
   // Announced only now: another instance may forward to this one from here on.

@@ -39,6 +39,9 @@ export function createMetrics(service: string): Registry {
   return registry;
 }
 
+/** Connections that may wait to be accepted, as far as the kernel allows: one that finds no room tries again after seconds, whatever happens meanwhile. */
+const LISTEN_BACKLOG = 4_096;
+
 /** Starts one service as a Nest application: HTTP for health and metrics, request/reply for commands, consumers for events. */
 export async function startService(definition: ServiceDefinition, config: ServiceConfig, ports: ServicePorts): Promise<RunningService> {
   const state = { draining: false };
@@ -52,7 +55,7 @@ export async function startService(definition: ServiceDefinition, config: Servic
     if (options !== undefined) app.connectMicroservice(options, { inheritAppConfig: false });
   }
   await app.startAllMicroservices();
-  const address = { port: config.HTTP_PORT, host: config.HTTP_HOST, ...(config.HTTP_REUSE_PORT ? { reusePort: true } : {}) };
+  const address = { port: config.HTTP_PORT, host: config.HTTP_HOST, backlog: LISTEN_BACKLOG, ...(config.HTTP_REUSE_PORT ? { reusePort: true } : {}) };
   await app.listen(address);
   const url = (await app.getUrl()).replace('[::1]', '127.0.0.1');
   logger.info({ url }, 'service started');

@@ -1,10 +1,10 @@
 import { contractOf, parseStoredEvent, refOf, streamOf, subjectOf } from '@penstock/contract-events';
-import { APPEND_EVENTS_MAX, assert, isId, type AggregateRef, type AppendRequest, type RecordedEvent } from '@penstock/kernel';
-import { MsgHdrsImpl } from '@nats-io/nats-core/internal';
-import type { Msg, MsgHdrs } from '@nats-io/transport-node';
+import { APPEND_EVENTS_MAX, assert, isId, isoTime, type AggregateRef, type AppendRequest, type RecordedEvent } from '@penstock/kernel';
+import type { Msg } from '@nats-io/transport-node';
 import { textOf } from './broker-api.js';
 import { COPY_REASON, isCopy } from './copied-message.js';
 import type { StoredMessage } from './direct-get.js';
+import { WrittenHeaders } from './written-headers.js';
 
 /** An event as it goes to the broker. */
 export interface EncodedEvent {
@@ -13,6 +13,8 @@ export interface EncodedEvent {
   /** What the broker recognises a retry by: the id within its aggregate, since one command may write to several. */
   readonly messageId: string;
   readonly body: string;
+  /** Of the body in UTF-8. */
+  readonly bodyBytes: number;
   readonly traceparent: string | undefined;
   readonly type: string;
   readonly time: string;
@@ -29,21 +31,23 @@ export function encodeEvents(request: AppendRequest, traceparent: string | undef
   assert(events.length > 0 && events.length <= APPEND_EVENTS_MAX, `an append holds 1 to ${APPEND_EVENTS_MAX} events, not ${events.length}`);
   assert(isId(ref.aggregate) && isId(ref.id), `${ref.aggregate} ${ref.id} cannot be a subject`);
   const prefix = messageIdPrefix(request);
-  const requestTime = new Date(request.nowMs).toISOString();
+  const subject = subjectOf(ref);
+  const requestTime = isoTime(request.nowMs);
   return events.map((event, index) => {
     const { origin } = event;
     const id = origin === undefined ? `${request.commandId}.${index}` : `${origin.commandId}.0`;
-    const messageId = origin === undefined ? `${prefix}${index}` : `${subjectOf(ref)}:${headerValue(origin.commandId)}.0`;
-    const time = origin === undefined ? requestTime : new Date(origin.nowMs).toISOString();
-    const data = checkedData(event.type, event.data, ref);
+    const messageId = origin === undefined ? `${prefix}${index}` : `${subject}:${headerValue(origin.commandId)}.0`;
+    const time = origin === undefined ? requestTime : isoTime(origin.nowMs);
+    const data = event.json ?? JSON.stringify(checkedData(event.type, event.data, ref));
     const { source } = request;
     const { correlationId, causationId } = origin ?? request;
     const trace = origin === undefined ? traceparent : origin.traceparent;
     // The body repeats the envelope, so that an archive of bodies needs no headers, nor does a reader.
-    const body = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent: trace, data });
-    const bytes = Buffer.byteLength(body);
-    assert(bytes <= EVENT_BYTES_MAX, `${event.type} has ${bytes} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
-    return { id, messageId, body, traceparent: trace, type: event.type, time, correlationId, causationId };
+    const envelope = JSON.stringify({ id, type: event.type, source, time, correlationId, causationId, traceparent: trace });
+    const body = `${envelope.slice(0, -1)},"data":${data}}`;
+    const bodyBytes = Buffer.byteLength(body);
+    assert(bodyBytes <= EVENT_BYTES_MAX, `${event.type} has ${bodyBytes} bytes; an event holds at most ${EVENT_BYTES_MAX}`);
+    return { id, messageId, body, bodyBytes, traceparent: trace, type: event.type, time, correlationId, causationId };
   });
 }
 
@@ -62,25 +66,14 @@ function checkedData(type: string, data: unknown, ref: AggregateRef): unknown {
   return parsed.data;
 }
 
-/** CloudEvents 1.0, binary mode of the NATS binding. Made from a record: setting headers one by one costs more than the rest of an append. */
-export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, more: Readonly<Record<string, string>>): MsgHdrs {
-  const record: Record<string, string> = {
-    'Nats-Msg-Id': encoded.messageId,
-    'ce-specversion': '1.0',
-    'ce-id': headerValue(encoded.id),
-    'ce-type': encoded.type,
-    'ce-source': headerValue(request.source),
-    'ce-time': encoded.time,
-    'ce-subject': `${request.ref.aggregate}/${request.ref.id}`,
-    'ce-datacontenttype': 'application/json',
-    'ce-correlationid': headerValue(encoded.correlationId),
-    'ce-causationid': headerValue(encoded.causationId),
-    ...more,
-  };
-  if (encoded.traceparent !== undefined) record['traceparent'] = headerValue(encoded.traceparent);
-  const lists: Record<string, string[]> = {};
-  for (const name in record) lists[name] = [record[name] ?? ''];
-  return MsgHdrsImpl.fromRecord(lists);
+/** CloudEvents 1.0, binary mode of the NATS binding. The names and values of `more` are ours: they hold no line break. */
+export function eventHeaders(request: AppendRequest, encoded: EncodedEvent, more: Readonly<Record<string, string>>): WrittenHeaders {
+  let lines = `Nats-Msg-Id: ${encoded.messageId}\r\nce-specversion: 1.0\r\nce-id: ${headerValue(encoded.id)}\r\nce-type: ${encoded.type}\r\nce-source: ${headerValue(request.source)}\r\n`
+    + `ce-time: ${encoded.time}\r\nce-subject: ${request.ref.aggregate}/${request.ref.id}\r\nce-datacontenttype: application/json\r\n`
+    + `ce-correlationid: ${headerValue(encoded.correlationId)}\r\nce-causationid: ${headerValue(encoded.causationId)}\r\n`;
+  for (const name in more) lines += `${name}: ${more[name] ?? ''}\r\n`;
+  if (encoded.traceparent !== undefined) lines += `traceparent: ${headerValue(encoded.traceparent)}\r\n`;
+  return new WrittenHeaders(lines);
 }
 
 const NOT_PLAIN = /[^\x21-\x24\x26-\x7e]/;

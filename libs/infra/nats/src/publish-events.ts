@@ -1,6 +1,7 @@
 import { subjectOf } from '@penstock/contract-events';
-import type { AppendRequest } from '@penstock/kernel';
-import { nuid, type NatsConnection } from '@nats-io/transport-node';
+import { assert, type AppendRequest } from '@penstock/kernel';
+import { NatsConnectionImpl } from '@nats-io/nats-core/internal';
+import { errors, nuid, type NatsConnection } from '@nats-io/transport-node';
 import { BrokerError, brokerCodes, textOf } from './broker-api.js';
 import { eventHeaders, type EncodedEvent } from './event-codec.js';
 
@@ -41,6 +42,7 @@ async function publishBatch(connection: NatsConnection, request: AppendRequest, 
   const subject = subjectOf(request.ref);
   const batchId = nuid.next();
   const lastIndex = events.length - 1;
+  let earlier = '';
   for (const [index, event] of events.entries()) {
     const headers = eventHeaders(request, event, {
       'Nats-Batch-Id': batchId,
@@ -49,13 +51,26 @@ async function publishBatch(connection: NatsConnection, request: AppendRequest, 
       ...(index === lastIndex ? { 'Nats-Batch-Commit': '1' } : {}),
     });
     if (index < lastIndex) {
-      connection.publish(subject, event.body, { headers });
+      earlier += publishCommand(subject, headers.toString(), event);
       continue;
     }
+    sendCommands(connection, earlier);
     const reply = await connection.request(subject, event.body, { headers, timeout: PUBLISH_TIMEOUT_MS });
     return readAck(reply.data);
   }
   throw new TypeError('nothing to publish');
+}
+
+/** `HPUB` of the client protocol. Headers are of one byte a character. */
+function publishCommand(subject: string, headers: string, { body, bodyBytes }: EncodedEvent): string {
+  return `HPUB ${subject} ${headers.length} ${headers.length + bodyBytes}\r\n${headers}${body}\r\n`;
+}
+
+/** One piece for the whole batch: the library's own way makes six of each message, which costs more than everything else about usage. */
+function sendCommands(connection: NatsConnection, commands: string): void {
+  assert(connection instanceof NatsConnectionImpl, 'the connection is one of the library');
+  if (connection.isClosed()) throw new errors.ClosedConnectionError();
+  connection.protocol.sendCommand(Buffer.from(commands));
 }
 
 function expectation(request: AppendRequest): Readonly<Record<string, string>> {

@@ -45,9 +45,9 @@ const serviceAccess = {
   gateway: {
     ...nothing, serves: false,
     asks: ['registry', 'scheduler', 'autoscaler', 'router', 'metering', 'batch'],
-    reads: contexts, writes: ['access', 'usage'], hears: ['pull', 'router', 'recall'], tendsDeadLetters: true, storesAnswers: true,
+    reads: contexts, writes: ['access', 'usage'], tells: ['prompts'], hears: ['pull', 'router', 'recall', 'prompts'], tendsDeadLetters: true, storesAnswers: true,
   },
-  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall'], hears: ['router'] },
+  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall', 'prompts'], hears: ['router', 'prompts'] },
   registry: { ...nothing, writes: ['registry'], makesStreams: true },
   scheduler: { ...nothing, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['scheduler'], hears: ['node', 'pull', 'replica', 'scheduler'] },
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },

@@ -8,7 +8,7 @@ import { AppendFile } from './append-file.js';
 import { lockFolder } from './folder-lock.js';
 import { ProgressFile } from './progress-file.js';
 import { recoverSpool, spoolFileName } from './recover-spool.js';
-import { encodeLine } from './spool-line.js';
+import { encodeLine, settledLine } from './spool-line.js';
 import { UsagePublisher } from './usage-publisher.js';
 
 /** About 200,000 requests while the event log is away. */
@@ -16,7 +16,7 @@ export const SPOOL_BYTES_MAX = 256 * 1_024 * 1_024;
 /** A new file begins after this much, so that space comes back in pieces. */
 const SEGMENT_BYTES_MAX = 4 * 1_024 * 1_024;
 /** Forcing to disk is shared by everything that ends within this time. */
-const SYNC_INTERVAL_MS = 10;
+const SYNC_INTERVAL_MS = 25;
 /** Progress and confirmations are written down together this often. */
 const FLUSH_INTERVAL_MS = 100;
 
@@ -30,6 +30,31 @@ export interface SpoolOptions {
   readonly bytesMax?: number | undefined;
   readonly now?: (() => number) | undefined;
 }
+
+/** What a request does with the spool. */
+interface Deeds {
+  written(): Promise<void>;
+  noteProgress(requestId: string, progress: UsageProgress): void;
+  settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void>;
+}
+
+class OpenedUsage implements OpenUsage {
+  constructor(private readonly deeds: Deeds, private readonly requestId: string, private readonly traceparent: string | undefined) {}
+
+  written(): Promise<void> {
+    return this.deeds.written();
+  }
+
+  progress(progress: UsageProgress): void {
+    this.deeds.noteProgress(this.requestId, progress);
+  }
+
+  settle(record: UsageRecordedV1): Promise<void> {
+    return this.deeds.settle(record, this.traceparent);
+  }
+}
+
+const nothingToDo = Promise.resolve();
 
 interface Segment {
   readonly file: AppendFile;
@@ -53,13 +78,20 @@ export class FileUsageSpool implements UsageOutbox {
   private readonly progressFile: ProgressFile;
   private readonly publisher: UsagePublisher;
   private acknowledged: string[] = [];
-  private syncWaiters: { resolve: () => void; reject: (error: unknown) => void }[] = [];
+  /** The next time that everything is forced to disk, for all who wait for it. */
+  private nextSync: PromiseWithResolvers<void> | undefined;
   private readonly unsynced = new Set<AppendFile>();
   private isSyncing = false;
   /** Lines that go into the active file with one write, at the end of this turn of the event loop. */
   private pending = '';
   private pendingWrite: { readonly done: Promise<void>; readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined;
   private flushTimer: NodeJS.Timeout | undefined;
+
+  private readonly deeds: Deeds = {
+    written: () => this.written(),
+    noteProgress: (requestId, progress) => this.noteProgress(requestId, progress),
+    settle: (record, traceparent) => this.settle(record, traceparent),
+  };
 
   private constructor(private readonly options: SpoolOptions, private readonly unlock: () => void, private nextNumber: number) {
     this.active = this.newSegment();
@@ -91,7 +123,7 @@ export class FileUsageSpool implements UsageOutbox {
     if (bytes >= bytesMax) throw new UsageOutboxFullError(`${bytes} bytes wait for the event log, the limit is ${bytesMax}`);
     this.append(encodeLine({ t: 'open', draft }));
     this.opened.set(draft.requestId, draft);
-    return { written: () => this.written(), progress: (progress) => this.noteProgress(draft.requestId, progress), settle: (record) => this.settle(record, traceparent) };
+    return new OpenedUsage(this.deeds, draft.requestId, traceparent);
   }
 
   async drain(timeoutMs: number): Promise<void> {
@@ -121,11 +153,11 @@ export class FileUsageSpool implements UsageOutbox {
     this.unlock();
   }
 
-  private async settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
-    if (!this.opened.has(record.requestId)) return;
+  private settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
+    if (!this.opened.has(record.requestId)) return nothingToDo;
     const publish = this.writeSettled(record, traceparent);
     publish({ isFirst: true });
-    await this.sync();
+    return this.sync();
   }
 
   /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
@@ -133,10 +165,11 @@ export class FileUsageSpool implements UsageOutbox {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
     // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
-    this.append(encodeLine({ t: 'settle', record }));
+    const json = JSON.stringify(record);
+    this.append(settledLine(json));
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return ({ isFirst }) => this.publisher.add(record, isFirst, traceparent);
+    return ({ isFirst }) => this.publisher.add({ record, json: isFirst ? json : undefined, isFirst, traceparent });
   }
 
   private confirm(record: UsageRecordedV1): void {
@@ -188,7 +221,7 @@ export class FileUsageSpool implements UsageOutbox {
   }
 
   private written(): Promise<void> {
-    return this.pendingWrite?.done ?? Promise.resolve();
+    return this.pendingWrite?.done ?? nothingToDo;
   }
 
   /** Hands what gathered to the kernel, where it survives this process. */
@@ -222,7 +255,7 @@ export class FileUsageSpool implements UsageOutbox {
       full.isCarriedOver = true;
       this.removeConfirmed();
     };
-    this.sync().then(carriedOver, (error: unknown) => this.options.logger.error({ err: error }, 'the usage spool could not be forced to disk'));
+    this.sync().then(carriedOver, () => undefined);
   }
 
   /** Oldest first and none before its elders: a confirmation must not go before what it confirms. */
@@ -238,27 +271,32 @@ export class FileUsageSpool implements UsageOutbox {
 
   /** Everything appended before the call is on disk when it resolves; calls that come meanwhile share the next pass. */
   private sync(): Promise<void> {
-    if (this.unsynced.size === 0 && !this.isSyncing) return Promise.resolve();
-    const done = new Promise<void>((resolve, reject) => this.syncWaiters.push({ resolve, reject }));
+    if (this.unsynced.size === 0 && !this.isSyncing) return nothingToDo;
+    if (this.nextSync === undefined) {
+      this.nextSync = Promise.withResolvers<void>();
+      // Nearly nobody waits for it, and it is logged here for all of them.
+      this.nextSync.promise.catch((error: unknown) => this.options.logger.error({ err: error }, 'usage could not be forced to disk'));
+    }
+    const { promise } = this.nextSync;
     if (!this.isSyncing) void this.runSync();
-    return done;
+    return promise;
   }
 
   private async runSync(): Promise<void> {
     this.isSyncing = true;
-    while (this.syncWaiters.length > 0) {
+    while (this.nextSync !== undefined) {
       await pause(SYNC_INTERVAL_MS);
       this.writePending();
-      const waiters = this.syncWaiters;
-      this.syncWaiters = [];
+      const waiters = this.nextSync;
+      this.nextSync = undefined;
       const files = [...this.unsynced];
       this.unsynced.clear();
       try {
         await Promise.all(files.map((file) => file.sync()));
-        for (const waiter of waiters) waiter.resolve();
+        waiters.resolve();
       } catch (error) {
         for (const file of files) this.unsynced.add(file);
-        for (const waiter of waiters) waiter.reject(error);
+        waiters.reject(error);
       }
     }
     this.isSyncing = false;

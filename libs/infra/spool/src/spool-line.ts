@@ -13,6 +13,11 @@ export function encodeLine(line: SpoolLine): string {
   return `${JSON.stringify(line)}\n`;
 }
 
+/** The line of a record that was written as JSON already. */
+export function settledLine(recordJson: string): string {
+  return `{"t":"settle","record":${recordJson}}\n`;
+}
+
 export interface DecodedLines {
   readonly lines: readonly SpoolLine[];
   /** Lines that cannot be read, apart from a torn one at the end, which a crash leaves behind. */

@@ -13,6 +13,8 @@ const BACK_OFF_MS_MAX = 5_000;
 
 interface Entry {
   readonly record: UsageRecordedV1;
+  /** The record as JSON; undefined for one that another process wrote, which is checked like anybody's. */
+  readonly json: string | undefined;
   /** False once the broker may have it: it goes alone then, so that a repeat is recognised and nothing else with it. */
   readonly isFirst: boolean;
   /** W3C trace context of the request, which is gone after a crash. */
@@ -39,10 +41,10 @@ export class UsagePublisher {
     return this.waiting;
   }
 
-  add(record: UsageRecordedV1, isFirst: boolean, traceparent?: string): void {
+  add(entry: Entry): void {
     this.waiting += 1;
     // A batch job may run a request again under its id after a crash, so its records go alone.
-    this.queue.push({ record, isFirst: isFirst && record.batchId === null, traceparent });
+    this.queue.push(entry.isFirst && entry.record.batchId !== null ? { ...entry, isFirst: false } : entry);
     this.pumpAfter(GATHER_MS);
   }
 
@@ -92,15 +94,15 @@ export class UsagePublisher {
     for (; taken < this.queue.length && groups.length < room; taken += 1) {
       const entry = this.queue[taken];
       if (entry === undefined) break;
-      const { aggregate, id } = usageRef(entry.record);
-      const group = entry.isFirst ? open.get(`${aggregate}/${id}`) : undefined;
+      const subject = entry.isFirst ? `${entry.record.organisationId}/${entry.record.endpointId}` : '';
+      const group = entry.isFirst ? open.get(subject) : undefined;
       if (group !== undefined && group.length < RECORDS_PER_APPEND) {
         group.push(entry);
         continue;
       }
       const started = [entry];
       groups.push(started);
-      if (entry.isFirst) open.set(`${aggregate}/${id}`, started);
+      if (entry.isFirst) open.set(subject, started);
     }
     this.queue = this.queue.slice(taken);
     return groups;
@@ -127,7 +129,7 @@ export class UsagePublisher {
     const [first] = group;
     const [origin] = origins;
     if (first === undefined || origin === undefined) throw new TypeError('nothing to publish');
-    const events = group.map(({ record }, index) => ({ type: 'usage.recorded.v1', data: record, ...(group.length === 1 ? {} : { origin: origins[index] }) }));
+    const events = group.map(({ record, json }, index) => ({ type: 'usage.recorded.v1', data: record, json, origin: group.length === 1 ? undefined : origins[index] }));
     return { ref: usageRef(first.record), events, expected: 'any', source: this.source, ...origin };
   }
 

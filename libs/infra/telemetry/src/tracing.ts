@@ -1,6 +1,7 @@
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, NodeTracerProvider, ParentBasedSampler, TraceIdRatioBasedSampler, type SpanProcessor } from '@opentelemetry/sdk-trace-node';
+import { randomHex } from './random-ids.js';
 
 export interface TracingOptions {
   readonly serviceName: string;
@@ -22,6 +23,7 @@ export function startTracing(options: TracingOptions): { stop(): Promise<void> }
     processors.push(new BatchSpanProcessor(new OTLPTraceExporter({ url: `${options.otlpEndpoint.replace(/\/$/, '')}/v1/traces` })));
   }
   const provider = new NodeTracerProvider({
+    idGenerator: { generateTraceId: () => randomHex(16), generateSpanId: () => randomHex(8) },
     resource: resourceFromAttributes({ 'service.name': options.serviceName, 'service.namespace': 'penstock' }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio ?? (processors.length > 0 ? 1 : 0)) }),
     spanProcessors: processors,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { engineDefaults, linearStepTime, timingProfile, type EngineParams } from '@penstock/domain-engine-model';
+import { simulateFleetTrace } from './simulate-fleet-trace.js';
 import { simulateTrace } from './simulate-trace.js';
 
 const params: EngineParams = { ...engineDefaults, kvBlocks: 1_000, stepsAhead: 0, modelTokensMax: 2_048, stepTime: linearStepTime({ baseMs: 10, decodeUs: 0, prefillUs: 100, contextNs: 0, attentionNs: 0 }) };
@@ -28,5 +29,32 @@ describe('a trace in virtual time', () => {
       return timings.reduce((sum, timing) => sum + timing.ttftMs, 0) / timings.length;
     };
     expect(ttftAt(20)).toBeGreaterThan(2 * ttftAt(9_000));
+  });
+});
+
+describe('a trace over several engines', () => {
+  const request = (id: string, arrivalMs: number) => ({ id, arrivalMs, promptTokens: 320, outputTokens: 2, contentKeys: Array.from({ length: 20 }, (_, block) => block + 1) });
+
+  test('each engine works on what the router sent it, and the router hears of every end in its time', () => {
+    const ended: string[] = [];
+    const outcome = simulateFleetTrace([request('a', 0), request('b', 0), request('c', 500)], [params, params], {
+      choose: ({ id }) => (id === 'b' ? 1 : 0),
+      ended: ({ id }, engine, nowMs) => void ended.push(`${id} on ${engine} at ${nowMs}`),
+    });
+    expect(ended).toEqual(['a on 0 at 52', 'b on 1 at 52', 'c on 0 at 521.6']);
+    expect(outcome.timings.map(({ id, ttftMs, cachedTokens }) => [id, ttftMs, cachedTokens])).toEqual([['a', 42, 0], ['b', 42, 0], ['c', expect.closeTo(11.6, 6), 304]]);
+    expect(outcome.metrics.map(({ steps }) => steps)).toEqual([4, 2]);
+  });
+
+  test('a router sees what an engine has cached, and may keep a request out', () => {
+    const seen: number[] = [];
+    const outcome = simulateFleetTrace([request('a', 0), request('b', 500), request('c', 900)], [params], {
+      choose: (asked, _nowMs, engines) => {
+        seen.push(engines[0]?.cachedTokens(asked) ?? -1);
+        return asked.id === 'c' ? undefined : 0;
+      },
+    });
+    expect(seen).toEqual([0, 304, 304]);
+    expect(outcome.refused).toEqual([{ id: 'c', reason: 'The router named no engine.' }]);
   });
 });

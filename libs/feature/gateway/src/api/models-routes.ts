@@ -28,9 +28,9 @@ export class ModelsRoutes implements RouteGroup {
     return Promise.resolve({ object: 'list', data: endpoints.map(toModelObject) });
   }
 
-  private async get({ principal, params }: RouteCall): Promise<unknown> {
-    const name = params['*'] ?? '';
-    return toModelObject(findModel(this.views, name, principal));
+  private async get(call: RouteCall): Promise<unknown> {
+    const name = call.params['*'] ?? '';
+    return toModelObject(findModel(this.views, name, call));
   }
 }
 

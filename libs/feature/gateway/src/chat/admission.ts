@@ -1,6 +1,6 @@
 import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
 import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
-import type { PriorityClass } from '@penstock/domain-routing';
+import type { PriorityClass, PromptTrail, RoutingMemories } from '@penstock/domain-routing';
 import type { LeaseBook } from './lease-book.js';
 import type { LentSlots } from './lent-slots.js';
 import type { ReplicaChooser } from './own-choice.js';
@@ -19,6 +19,8 @@ export interface AdmissionRequest {
   /** The tenant's share against others of the same class. */
   readonly weight: number;
   readonly traceparent: string | undefined;
+  /** What is known of its prompt; left out for requests without one. */
+  readonly prompt?: PromptTrail | undefined;
   /** How long it may wait in the router's queue; as long as the gateway's setting says when left out. */
   readonly waitMsMax?: number | undefined;
   /** Aborted when the client goes away. Called only when the request has to wait for somebody. */
@@ -48,6 +50,8 @@ export interface AdmissionParts {
   readonly chooser: ReplicaChooser;
   readonly leases: LeaseBook;
   readonly lent: LentSlots;
+  /** What this gateway learned of the replicas by the prompts that it sent. */
+  readonly memories: RoutingMemories;
 }
 
 /** Gets a slot: one that was lent to this gateway, or from the router, which queues and wakes, or by our own choice while no router is there. */
@@ -56,8 +60,8 @@ export class AdmissionDesk {
 
   /** A slot that was lent; undefined when somebody has to be asked. Nothing waits here. */
   admitAtOnce(request: AdmissionRequest): Admission | undefined {
-    const { endpointId, excludedReplicaIds, promptTokensEstimate, answerTokensMax } = request;
-    const lease = this.parts.lent.take(endpointId, excludedReplicaIds, promptTokensEstimate + answerTokensMax);
+    const { endpointId, excludedReplicaIds, promptTokensEstimate, answerTokensMax, prompt } = request;
+    const lease = this.parts.lent.take(endpointId, excludedReplicaIds, promptTokensEstimate + answerTokensMax, prompt === undefined ? undefined : { prompt, memory: this.parts.memories.of(endpointId) });
     if (lease === undefined) return undefined;
     this.parts.leases.take(lease);
     return { kind: 'granted', lease, source: 'slots' };
@@ -82,7 +86,7 @@ export class AdmissionDesk {
   }
 
   private chooseHere(request: AdmissionRequest): Admission {
-    const choice = this.parts.chooser.choose(request.endpointId, request.excludedReplicaIds);
+    const choice = this.parts.chooser.choose(request.endpointId, request.excludedReplicaIds, request.prompt);
     return choice.kind === 'granted' ? { kind: 'granted', lease: choice.lease, source: 'gateway' } : choice;
   }
 
@@ -92,10 +96,10 @@ export class AdmissionDesk {
     const waitMsMax = Math.min(request.waitMsMax ?? Infinity, this.parts.waitMsMax);
     const silence = new AbortController();
     const stopWatching = this.watchSilence(silence);
-    const { signal: signalOf, excludedReplicaIds, traceparent, ...subject } = request;
+    const { signal: signalOf, excludedReplicaIds, traceparent, prompt, ...subject } = request;
     const signal = signalOf();
     try {
-      const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax }, {
+      const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax, ...(prompt === undefined ? {} : { prompt: { tokens: prompt.tokens, blocks: [...prompt.blocks], session: prompt.session } }) }, {
         timeoutMs: waitMsMax + REPLY_MARGIN_MS, signal: AbortSignal.any([signal, silence.signal]), correlationId: request.requestId, causationId: request.requestId, traceparent,
       });
       router.hear();

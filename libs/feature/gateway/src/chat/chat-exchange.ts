@@ -226,14 +226,14 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {
-      this.settle({ ...this.progressOf(this.delivered), status: 'aborted', finishReason: null, httpStatus: CLIENT_GONE_STATUS, errorCode: 'client_disconnected', tokensEstimated: true });
+      this.settle(this.delivered, { status: 'aborted', finishReason: null, httpStatus: CLIENT_GONE_STATUS, errorCode: 'client_disconnected', tokensEstimated: true });
     }
   }
 
   private async complete(outcome: CompletedAttempt): Promise<void> {
     const { usage } = outcome;
     // The record is safe before the client can see the end, so no answer is complete without its usage.
-    this.settle({ ...this.progressOf(usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
+    this.settle(usage, { status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
     await this.usage.written().catch(() => undefined);
     if (this.joiner === undefined) {
       this.answer.endStream(outcome.tailText);
@@ -244,7 +244,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
   }
 
   private fail(fault: ApiFault): void {
-    this.settle({ ...this.progressOf(this.delivered), status: 'failed', finishReason: null, httpStatus: statusOf(fault), errorCode: fault.code, tokensEstimated: this.delivered !== nothingDelivered });
+    this.settle(this.delivered, { status: 'failed', finishReason: null, httpStatus: statusOf(fault), errorCode: fault.code, tokensEstimated: this.delivered !== nothingDelivered });
     if (!this.answer.hasStarted) throw new RequestFault(fault);
     this.answer.failStream(fault);
   }
@@ -254,17 +254,22 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     return { replicaId: this.lease?.replicaId ?? null, promptTokens, cachedTokens, completionTokens, reasoningTokens };
   }
 
-  private settle(end: UsageProgress & Pick<UsageRecordedV1, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>): void {
+  private settle(usage: RunningUsage, end: Pick<UsageRecordedV1, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>): void {
     const { parts, job } = this;
     const durationMs = Math.max(0, parts.clock.now() - job.startedAtMs);
     const ttftMs = this.firstTokenAtMs === undefined ? null : this.firstTokenAtMs - job.startedAtMs;
-    const record = settleUsage(this.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs: this.queueMs, ttftMs, durationMs, engineMs: this.engineMs });
-    this.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId: job.requestId }, 'usage could not be forced to disk'));
+    const { status, finishReason, httpStatus, errorCode, tokensEstimated } = end;
+    const { promptTokens, cachedTokens, completionTokens, reasoningTokens } = usage;
+    const record = settleUsage(this.draft, {
+      replicaId: this.lease?.replicaId ?? null, promptTokens, cachedTokens, completionTokens, reasoningTokens, status, finishReason, httpStatus, errorCode, tokensEstimated,
+      modelVersionId: this.lease?.modelVersionId, queueMs: this.queueMs, ttftMs, durationMs, engineMs: this.engineMs,
+    });
+    void this.usage.settle(record);
     const metrics = parts.metrics.ofModel(record.modelName);
     metrics.duration.observe(durationMs / 1_000);
     metrics.promptTokens.inc(record.promptTokens);
     metrics.completionTokens.inc(record.completionTokens);
-    const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs } = record;
+    const { requestId, organisationId, endpointId, modelName, replicaId, queueMs } = record;
     // A request that went well is in the log of events with all of this.
     parts.logger[status === 'completed' ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, replicaId, stream: this.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'chat request');
   }

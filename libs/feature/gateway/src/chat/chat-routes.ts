@@ -13,6 +13,7 @@ import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
 import { ChatExchange } from './chat-exchange.js';
 import { CHAT_PARTS, type ChatJob, type ChatParts } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
+import { callerWords, PromptFacts } from './prompt-facts.js';
 import { tokensAsked, withinContext } from './chat-tokens.js';
 
 /** `POST /v1/chat/completions`. */
@@ -33,14 +34,16 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
     const { principal, requestId, batchId } = call;
     const { limits } = this.parts;
-    const endpoint = findTextModel(this.views, checked.request.model, principal);
+    const words = callerWords(call.request.headers, document.value);
+    const endpoint = findTextModel(this.views, checked.request.model, call, words);
     const contextTokens = limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
     const fault = contextFault(checked.request, contextTokens);
     if (fault !== undefined) throw new RequestFault(fault);
     const request = withinContext(checked.request, contextTokens, endpoint.serving.contextTokens, document.text.length);
+    const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, document, request, startedAtMs, traceparent, metered: 'chat', isStreamed: request.stream === true,
-      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt: this.desk.cacheSaltOf(principal.organisationId),
+      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', cacheSalt, words),
     };
   }
 

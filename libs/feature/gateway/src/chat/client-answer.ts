@@ -1,7 +1,7 @@
 import { describeError, toOpenAiError, type ApiFault } from '@penstock/contract-http';
 import { sseComment, sseFrame, SSE_DONE } from '@penstock/domain-serving';
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { RawAnswer } from '../http/raw-answer.js';
 import type { AnswerTarget } from '../http/route-call.js';
 
 const STREAM_HEADERS = {
@@ -12,7 +12,7 @@ const STREAM_HEADERS = {
 
 /** The client's side of one chat request: headers as late as possible, back-pressure, and whether anybody still listens. */
 export class ClientAnswer {
-  private readonly raw: ServerResponse;
+  private readonly raw: RawAnswer;
   private hasHeaders = false;
   private isOver = false;
   private blockedSinceMs: number | undefined;
@@ -96,7 +96,10 @@ export class ClientAnswer {
     this.isOver = true;
     this.reply.hijack();
     const bytes = Buffer.byteLength(body);
-    this.raw.writeHead(200, { ...this.ownHeaders(), 'content-type': 'application/json; charset=utf-8', 'content-length': String(bytes) });
+    const headers = this.ownHeaders();
+    headers['content-type'] = 'application/json; charset=utf-8';
+    headers['content-length'] = String(bytes);
+    this.raw.writeHead(200, headers);
     this.raw.end(body, encodingOf(body, bytes));
   }
 
@@ -127,7 +130,8 @@ export class ClientAnswer {
 
   private ownHeaders(): Record<string, string> {
     const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(this.reply.getHeaders())) headers[name] = String(value);
+    const given = this.reply.getHeaders() as Readonly<Record<string, unknown>>;
+    for (const name in given) headers[name] = String(given[name]);
     return headers;
   }
 }

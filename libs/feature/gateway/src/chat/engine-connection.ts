@@ -2,9 +2,16 @@ import { connect as connectPlain, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { MalformedResponseError, ResponseParser, type ResponseListener } from './response-parser.js';
 
+/** What one read takes at most. It is read by whoever it is for before anything else is read, so all connections share it. */
+const readBuffer = Buffer.alloc(64 * 1_024);
+
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Shorter than the five seconds after which engines close an idle connection, so that we are never the one surprised. */
-const IDLE_MS_MAX = 4_000;
+/** Servers in Python, and so most engines, close an idle connection after this long. */
+const ENGINE_IDLE_MS = 5_000;
+/** So close to that moment a connection is not used, so that we are seldom the one surprised. One that is open after it belongs to an engine that waits longer. */
+const IDLE_MARGIN_MS = 1_000;
+/** Connections beyond need are let go after this long. */
+const IDLE_MS_MAX = 60_000;
 
 export interface ConnectionListener extends ResponseListener {
   /** The connection broke, or what came was no answer. Nothing is called after it, nor after `onComplete`. */
@@ -39,10 +46,11 @@ export class EngineConnection {
 
   constructor(private readonly address: EngineAddress) {
     const { hostname, port, isTls } = address;
-    this.socket = isTls ? connectTls({ host: hostname, port, servername: hostname }) : connectPlain({ host: hostname, port, noDelay: true });
+    this.socket = isTls
+      ? connectTls({ host: hostname, port, servername: hostname }).on('data', (bytes: Buffer) => this.read(bytes))
+      : connectPlain({ host: hostname, port, noDelay: true, onread: { buffer: readBuffer, callback: (count) => this.readFirst(count) } });
     this.socket.setTimeout(CONNECT_TIMEOUT_MS, () => this.socket.destroy(new Error(`no connection within ${CONNECT_TIMEOUT_MS} ms`)));
     this.socket.once(isTls ? 'secureConnect' : 'connect', () => this.socket.setTimeout(0));
-    this.socket.on('data', (bytes: Buffer) => this.read(bytes));
     this.socket.on('error', (error) => (this.error = error));
     this.socket.on('end', () => this.socket.destroy());
     this.socket.on('close', () => this.closed());
@@ -50,7 +58,8 @@ export class EngineConnection {
 
   /** False for one that the engine closed, may be about to close, or that carried an unclear answer. */
   canServe(nowMs: number): boolean {
-    return this.isUsable && !this.socket.destroyed && nowMs - this.idleSinceMs < IDLE_MS_MAX;
+    const idleMs = nowMs - this.idleSinceMs;
+    return this.isUsable && !this.socket.destroyed && idleMs < IDLE_MS_MAX && Math.abs(idleMs - ENGINE_IDLE_MS) > IDLE_MARGIN_MS;
   }
 
   /** `path` and the names and values of `headers` are ours: they hold no line break. */
@@ -97,6 +106,11 @@ export class EngineConnection {
       this.socket.destroy();
     }
     listener?.onComplete();
+  }
+
+  private readFirst(count: number): boolean {
+    this.read(readBuffer.subarray(0, count));
+    return true;
   }
 
   private read(bytes: Buffer): void {

@@ -1,10 +1,12 @@
 import { borrowSlots, slotRecall, type Lease } from '@penstock/contract-commands';
 import type { FleetState } from '@penstock/domain-lifecycle';
-import { SlotPurse, type ReplicaOutcome } from '@penstock/domain-routing';
+import { SlotPurse, type PurseRequest, type ReplicaOutcome } from '@penstock/domain-routing';
 import type { Clock, CommandClient, LiveProjection, Signals, Subscription, Timers } from '@penstock/kernel';
 
 /** How often the router hears what this gateway holds. Far below the time that a loan lives. */
 export const REPORT_INTERVAL_MS = 400;
+/** A request that found no slot here makes the next report come early, but no sooner after the last one than this. */
+const EARLY_REPORT_MS = 40;
 const REPORT_TIMEOUT_MS = 1_000;
 /** Reports of one message, as its contract allows. */
 const REPORTS_PER_MESSAGE = 500;
@@ -45,6 +47,7 @@ export class LentSlots {
   private readonly purses = new Map<string, SlotPurse>();
   private isTalking = false;
   private talkAgain = false;
+  private talkedAtMs = -Infinity;
   private subscription: Subscription | undefined;
   private readonly stops: (() => void)[] = [];
 
@@ -62,8 +65,8 @@ export class LentSlots {
   }
 
   /** A slot of this gateway's own for one request; undefined when the router has to say. */
-  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number): LentLease | undefined {
-    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens }, this.ports.clock.now());
+  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number, { prompt, memory }: Pick<PurseRequest, 'prompt' | 'memory'> = {}): LentLease | undefined {
+    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens, prompt, memory }, this.ports.clock.now());
     return lease === undefined ? undefined : new LentLease(lease, workTokens);
   }
 
@@ -76,6 +79,7 @@ export class LentSlots {
     let purse = this.purses.get(endpointId);
     if (purse === undefined) this.purses.set(endpointId, (purse = new SlotPurse(endpointId)));
     purse.enter();
+    if (!this.isTalking && this.ports.clock.now() - this.talkedAtMs >= EARLY_REPORT_MS) this.reportSoon();
   }
 
   leave(endpointId: string): void {
@@ -101,6 +105,7 @@ export class LentSlots {
     this.isTalking = true;
     do {
       this.talkAgain = false;
+      this.talkedAtMs = this.ports.clock.now();
       await Promise.resolve();
       for (const [endpointId, purse] of this.purses) if (purse.isIdle()) this.purses.delete(endpointId);
       const purses = [...this.purses.values()];

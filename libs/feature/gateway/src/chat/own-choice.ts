@@ -1,6 +1,6 @@
 import type { Lease } from '@penstock/contract-commands';
 import { readyReplicasOf, type FleetState } from '@penstock/domain-lifecycle';
-import { pickReplica } from '@penstock/domain-routing';
+import { pickReplica, type PromptTrail, type RoutingMemories } from '@penstock/domain-routing';
 import type { Clock, IdSource, LiveProjection, Refusal } from '@penstock/kernel';
 import type { LeaseBook } from './lease-book.js';
 
@@ -17,18 +17,20 @@ const RETRY_AFTER_MS = 1_000;
 export class ReplicaChooser {
   private rotation = 0;
 
-  constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly ports: { readonly clock: Clock; readonly ids: IdSource }) {}
+  constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly memories: RoutingMemories, private readonly ports: { readonly clock: Clock; readonly ids: IdSource }) {}
 
-  choose(endpointId: string, excludedReplicaIds: readonly string[]): OwnChoice {
+  choose(endpointId: string, excludedReplicaIds: readonly string[], prompt?: PromptTrail): OwnChoice {
     const candidates = readyReplicasOf(this.fleet.state(), endpointId).flatMap((replica) => {
       const { url, engine, servedModel, slots } = replica;
       if (url === null || engine === null || servedModel === null || slots === null) return [];
       return [{ replicaId: replica.replicaId, modelVersionId: replica.modelVersionId, url, engine, servedModel, slots, inFlight: this.leases.inFlightOf(replica.replicaId), isHealthy: true }];
     });
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
-    const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation });
+    const memory = prompt === undefined || candidates.length < 2 ? undefined : this.memories.of(endpointId);
+    const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory });
     if (picked === undefined) return refuseChoice(candidates.length > 0);
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
+    if (prompt !== undefined) memory?.learn(replicaId, prompt, this.ports.clock.now());
     return {
       kind: 'granted',
       lease: { leaseId: this.ports.ids.next('lease'), endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.ports.clock.now() + OWN_LEASE_MS, queuedMs: 0, coldStart: false },

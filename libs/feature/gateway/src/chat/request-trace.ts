@@ -3,6 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+const tracer = trace.getTracer('penstock.gateway');
+
 /** The span of one request, and what to send on so that router and engine join the same trace. */
 export class RequestTrace {
   private readonly span: Span;
@@ -10,12 +12,13 @@ export class RequestTrace {
   readonly traceparent: string | undefined;
 
   constructor(name: string, headers: IncomingHttpHeaders, attributes: Readonly<Record<string, string>>) {
-    const parent = propagation.extract(context.active(), headers);
-    this.span = trace.getTracer('penstock.gateway').startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
-    const { traceId, spanId, traceFlags } = this.span.spanContext();
     const given = headers['traceparent'];
-    if (trace.isSpanContextValid(this.span.spanContext()) && this.span.isRecording()) this.traceparent = `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
-    else this.traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
+    const parent = given === undefined ? context.active() : propagation.extract(context.active(), headers);
+    this.span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
+    if (this.span.isRecording()) {
+      const { traceId, spanId, traceFlags } = this.span.spanContext();
+      this.traceparent = `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+    } else this.traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
   }
 
   end(error?: unknown): void {

@@ -53,7 +53,8 @@ export class ResponseParser {
     while (at < data.length) {
       const next = this.step(data, at);
       if (next < 0) {
-        this.rest = data.subarray(at);
+        // The bytes are the connection's, which reads the next ones into the same place.
+        this.rest = Buffer.from(data.subarray(at));
         return;
       }
       at = next;

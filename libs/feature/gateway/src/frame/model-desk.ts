@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { isoTime } from '@penstock/kernel';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { RequestTrace } from '../chat/request-trace.js';
 import type { RefusalBook } from '../explain/refusal-book.js';
@@ -30,7 +31,9 @@ export class ModelDesk {
     try {
       this.refuseWhenFull();
       job = work.prepare(call, { startedAtMs: clock.now(), traceparent: trace.traceparent });
-      reservation = await limits.reserve(limitedCall(call, job.endpoint.name, work.estimate(job)));
+      const reserved = limits.reserve(limitedCall(call, job.endpoint.name, work.estimate(job)));
+      // Most calls are under no limit and wait for nothing.
+      reservation = reserved instanceof Promise ? await reserved : reserved;
       await work.carryOut(call, job, this.openLedger(job, reservation));
       trace.end();
       return ANSWERED;
@@ -67,7 +70,7 @@ export class ModelDesk {
     const { endpointId, name, modelVersionId } = endpoint;
     const draft = {
       requestId, organisationId, projectId, keyId, endpointId, modelName: name, modelVersionId, batchId, operation: metered, stream: isStreamed,
-      startedAt: new Date(startedAtMs).toISOString(), replicaId: null,
+      startedAt: isoTime(startedAtMs), replicaId: null,
     };
     return { draft, usage: reservation.watch(this.ports.usage.open(draft, traceparent)) };
   }

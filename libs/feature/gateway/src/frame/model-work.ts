@@ -1,6 +1,6 @@
 import type { Principal } from '@penstock/domain-access';
 import type { EndpointState } from '@penstock/domain-catalog';
-import type { PriorityClass } from '@penstock/domain-routing';
+import type { PriorityClass, PromptTrail } from '@penstock/domain-routing';
 import type { OpenUsage, UsageDraft } from '@penstock/domain-usage';
 import type { DirectCall } from '../http/route-call.js';
 import type { TokenEstimate } from '../limits/request-limits.js';
@@ -18,6 +18,8 @@ export interface ModelJob {
   readonly traceparent: string | undefined;
   /** Where it stands in a queue. */
   readonly priority: PriorityClass;
+  /** What the choice of a replica goes by; undefined for work without a prompt of its own. */
+  readonly prompt: PromptTrail | undefined;
   /** What its usage is recorded as; null for work that uses nothing of the model. */
   readonly metered: UsageDraft['operation'] | null;
   readonly isStreamed: boolean;

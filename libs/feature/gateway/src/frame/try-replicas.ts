@@ -54,10 +54,10 @@ export async function tryReplicas<Done extends { readonly kind: 'completed' | 'a
 
 /** What a slot is asked for with. `waitMsMax` is how long the request may stand in a queue; as long as it may at all when undefined. */
 export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedReplicaIds: readonly string[], waitMsMax: number | undefined): AdmissionRequest {
-  const { requestId, principal, endpoint, traceparent, priority } = user.job;
+  const { requestId, principal, endpoint, traceparent, priority, prompt } = user.job;
   return {
     requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds, promptTokensEstimate: user.promptTokensEstimate, answerTokensMax: user.answerTokensMax,
-    priority, weight: 1, traceparent, waitMsMax, signal: () => user.goneSignal(),
+    priority, weight: 1, traceparent, prompt, waitMsMax, signal: () => user.goneSignal(),
   };
 }
 

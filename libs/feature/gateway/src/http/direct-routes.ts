@@ -1,11 +1,12 @@
-import { scopeOf, type ApiFault, type RouteContract } from '@penstock/contract-http';
+import { scopeOf, type ApiFault, type KeyScope, type RouteContract } from '@penstock/contract-http';
 import type { Logger } from '@penstock/kernel';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
-import type { CallerCheck } from './caller.js';
+import type { Caller, CallerCheck } from './caller.js';
 import type { LoadGuard } from './load-guard.js';
 import { pathsOf } from './path-table.js';
+import type { RawAnswer } from './raw-answer.js';
 import { shuttingDownFault } from './register-routes.js';
 import { faultOf, RequestFault } from './request-fault.js';
 import type { DirectCall } from './route-call.js';
@@ -18,7 +19,7 @@ export interface DirectParts {
   readonly logger: Logger;
   readonly guard: LoadGuard;
   readonly isDraining: () => boolean;
-  readonly requestIdOf: (request: IncomingMessage) => string;
+  readonly requestIdOf: (headers: IncomingHttpHeaders) => string;
 }
 
 export interface DirectRoute {
@@ -26,17 +27,22 @@ export interface DirectRoute {
   readonly serve: (call: DirectCall) => Promise<unknown>;
 }
 
+/** A route with what each of its requests needs. */
+export interface OpenRoute extends DirectRoute {
+  readonly scope: KeyScope;
+}
+
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/;
 
 /**
  * The routes that carry nearly all requests, taken before the framework sees them: the same checks in the same order, over
- * Node's own server. What is unusual (another content type, an encoding, an answer that is to be stored, a query) is left to the framework's route of the same path.
+ * Node's own server or over connections read here. What is unusual (another content type, an encoding, an answer that is to be stored, a query) is left to the framework's route of the same path.
  */
 export class DirectRoutes {
-  private readonly byPath = new Map<string, DirectRoute>();
+  private readonly byPath = new Map<string, OpenRoute>();
 
   constructor(private readonly parts: DirectParts, routes: readonly DirectRoute[]) {
-    for (const route of routes) for (const path of pathsOf(route.contract)) this.byPath.set(path, route);
+    for (const route of routes) for (const path of pathsOf(route.contract)) this.byPath.set(path, { ...route, scope: scopeOf(route.contract) });
   }
 
   /** Puts these routes before the handler that the server has. */
@@ -48,64 +54,87 @@ export class DirectRoutes {
     });
   }
 
+  /** The route of a POST to `path`; undefined when the framework has to look at it. */
+  routeOf(path: string, headers: IncomingHttpHeaders): OpenRoute | undefined {
+    const route = this.byPath.get(path);
+    const { 'content-type': type, 'content-encoding': encoding, 'idempotency-key': idempotencyKey, prefer } = headers;
+    if (route === undefined || type === undefined || encoding !== undefined || idempotencyKey !== undefined || prefer !== undefined || !JSON_TYPE.test(type)) return undefined;
+    return route;
+  }
+
+  open(route: OpenRoute, headers: IncomingHttpHeaders, answer: RawAnswer): DirectExchange {
+    return new DirectExchange(this.parts, route, headers, answer);
+  }
+
   /** False when the request is not one of these. */
-  take(request: IncomingMessage, response: ServerResponse): boolean {
-    if (request.method !== 'POST') return false;
-    const route = this.byPath.get(request.url ?? '');
-    const { 'content-type': type, 'content-encoding': encoding, 'idempotency-key': idempotencyKey, prefer } = request.headers;
-    if (route === undefined || type === undefined || encoding !== undefined || idempotencyKey !== undefined || prefer !== undefined || !JSON_TYPE.test(type)) return false;
-    new DirectExchange(this.parts, route, request, response).begin();
+  private take(request: IncomingMessage, response: ServerResponse): boolean {
+    const route = request.method === 'POST' ? this.routeOf(request.url ?? '', request.headers) : undefined;
+    if (route === undefined) return false;
+    const exchange = this.open(route, request.headers, response);
+    exchange.begin(Number(request.headers['content-length'] ?? 0));
+    request.on('data', (chunk: Buffer) => exchange.collect(chunk));
+    request.on('end', () => exchange.complete());
+    request.on('error', () => exchange.abandon());
     return true;
   }
 }
 
-class DirectExchange {
+/** One request: its checks, its body, and its answer where it fails. */
+export class DirectExchange {
   readonly requestId: string;
   private readonly startedAtMs = performance.now();
-  private readonly chunks: Buffer[] = [];
+  private caller: Caller | undefined;
+  private body: Buffer | undefined;
+  private chunks: Buffer[] | undefined;
   private bytes = 0;
   private isOver = false;
-  private ownHeaders: Readonly<Record<string, string>> = {};
-  private organisationId: string | undefined;
+  private isTurnedAway = false;
+  private readonly ownHeaders: Record<string, string>;
 
-  constructor(private readonly parts: DirectParts, private readonly route: DirectRoute, private readonly request: IncomingMessage, private readonly response: ServerResponse) {
-    this.requestId = parts.requestIdOf(request);
+  constructor(private readonly parts: DirectParts, private readonly route: OpenRoute, private readonly headers: IncomingHttpHeaders, private readonly answer: RawAnswer) {
+    this.requestId = parts.requestIdOf(headers);
+    this.ownHeaders = { 'x-request-id': this.requestId };
   }
 
-  begin(): void {
-    const { parts, request } = this;
+  /** Looks at everything that can be judged without the body, of which `contentLength` bytes are to come. */
+  begin(contentLength: number): void {
+    const { parts, route } = this;
     try {
       if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
-      const caller = parts.callers.identify(request.headers, this.route.contract.access, scopeOf(this.route.contract));
-      this.organisationId = caller.principal.organisationId;
-      if (!parts.guard.mayTake()) throw new RequestFault(overloadedFault);
-      if (Number(request.headers['content-length'] ?? 0) > parts.config.REQUEST_BYTES_MAX) throw new RequestFault(tooLargeFault);
-      request.on('data', (chunk: Buffer) => this.collect(chunk));
-      request.on('end', () => {
-        if (!this.isOver) void this.serve(caller);
-      });
-      // A client that leaves in the middle of its body gets no answer.
-      request.on('error', () => (this.isOver = true));
+      this.caller = parts.callers.identify(this.headers, route.contract.access, route.scope);
+      if (!parts.guard.mayTake()) throw overloaded;
+      if (contentLength > parts.config.REQUEST_BYTES_MAX) throw new RequestFault(tooLargeFault);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private collect(chunk: Buffer): void {
+  collect(chunk: Buffer): void {
     this.bytes += chunk.length;
     if (this.isOver) return;
     if (this.bytes > this.parts.config.REQUEST_BYTES_MAX) this.fail(new RequestFault(tooLargeFault));
-    else this.chunks.push(chunk);
+    else if (this.body === undefined) this.body = chunk;
+    else (this.chunks ??= [this.body]).push(chunk);
   }
 
-  private async serve({ principal, batchId }: ReturnType<CallerCheck['identify']>): Promise<void> {
-    const { requestId, request, response } = this;
-    const [first] = this.chunks;
-    const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks, this.bytes);
-    const ownHeaders: Record<string, string> = { 'x-request-id': requestId };
-    this.ownHeaders = ownHeaders;
+  /** The body is here. */
+  complete(): void {
+    if (!this.isOver) void this.serve();
+  }
+
+  /** A client that leaves in the middle of its body gets no answer. */
+  abandon(): void {
+    this.isOver = true;
+  }
+
+  private async serve(): Promise<void> {
+    const { requestId, headers, answer, caller, ownHeaders } = this;
+    if (caller === undefined) return;
+    const { principal, batchId } = caller;
+    const body = this.chunks === undefined ? this.body ?? noBytes : Buffer.concat(this.chunks, this.bytes);
+    this.body = this.chunks = undefined;
     try {
-      await this.route.serve({ requestId, principal, batchId, request: { headers: request.headers, body }, reply: { raw: response, getHeaders: () => ownHeaders, header: (name, value) => (ownHeaders[name] = value), hijack: () => undefined } });
+      await this.route.serve({ requestId, principal, batchId, request: { headers, body }, reply: { raw: answer, getHeaders: () => ownHeaders, header: (name, value) => (ownHeaders[name] = value), hijack: () => undefined } });
       this.count();
     } catch (error) {
       this.fail(error);
@@ -114,24 +143,28 @@ class DirectExchange {
 
   private fail(error: unknown): void {
     this.isOver = true;
-    const { response, requestId, parts } = this;
+    this.isTurnedAway = error === overloaded;
+    const { answer, requestId, parts } = this;
     const fault = faultOf(error);
     if (fault.code === 'internal_error') parts.logger.error({ err: error, requestId }, 'request failed');
-    if (response.headersSent || response.destroyed) return;
+    if (answer.headersSent || answer.destroyed) return;
     const { status, headers, body } = renderFault(fault, '', requestId);
     // The rest of a body that is too large is not waited for.
-    response.writeHead(status, { ...this.ownHeaders, ...headers, 'content-length': String(Buffer.byteLength(body)), ...(status === 413 ? { connection: 'close' } : {}) }).end(body);
+    answer.writeHead(status, { ...this.ownHeaders, ...headers, 'content-length': String(Buffer.byteLength(body)), ...(status === 413 ? { connection: 'close' } : {}) });
+    answer.end(body, 'utf8');
     this.count();
   }
 
   private count(): void {
-    const { parts, route, response, requestId } = this;
-    parts.metrics.countRequest(route.contract.path, response.statusCode);
-    // A request to a model writes its own line, with what it used.
-    if (response.statusCode === 200) return;
-    parts.logger.info({ requestId, method: 'POST', route: route.contract.path, status: response.statusCode, durationMs: Math.round(performance.now() - this.startedAtMs), organisationId: this.organisationId }, 'request');
+    const { parts, route, answer, requestId } = this;
+    parts.metrics.countRequest(route.contract.path, answer.statusCode);
+    // A request to a model writes its own line, with what it used; the guard has one for all that were turned away.
+    if (answer.statusCode === 200 || this.isTurnedAway) return;
+    parts.logger.info({ requestId, method: 'POST', route: route.contract.path, status: answer.statusCode, durationMs: Math.round(performance.now() - this.startedAtMs), organisationId: this.caller?.principal.organisationId }, 'request');
   }
 }
 
-const overloadedFault: ApiFault = { code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 };
+const noBytes = Buffer.alloc(0);
+/** One for all: what an overloaded process says often has to cost little. */
+const overloaded = new RequestFault({ code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 });
 const tooLargeFault: ApiFault = { code: 'body_too_large', message: 'The body of the request is larger than this route takes.' };

@@ -1,20 +1,24 @@
-import type { Timers } from '@penstock/kernel';
+import type { Logger, Timers } from '@penstock/kernel';
 
 /** How often the event loop is looked at. */
 export const GUARD_INTERVAL_MS = 50;
 /** Busier than this share of the time, an event loop has nothing left for what comes in bursts. */
 export const BUSY_UTILISATION = 0.9;
-/** A loop that gets less of a core than this is not overloaded but starved by others, and turning requests away would not help it. */
+/** A loop that gets less of a core than this is starved by others; it turns requests away only when it is late by several times as much. */
 export const BUSY_CPU_SHARE = 0.6;
+/** How many times as late. */
+export const STARVED_LAG_FACTOR = 10;
 /** Fewer requests than this are no overload. */
 export const BUSY_REQUESTS_MIN = 64;
 /** A single slow turn is no overload: so many looks in a row have to find the loop too slow. */
-export const SLOW_LOOKS_MIN = 10;
+export const SLOW_LOOKS_MIN = 5;
 /** The share of new requests that is taken shrinks by this factor while the loop is too slow, and grows by this step while it is not. */
-const SHRINK = 0.8;
+const SHRINK = 0.7;
 const GROW = 0.02;
 /** Some requests are always taken, so that the share can be found out. */
 const SHARE_MIN = 0.05;
+/** So often at most a line says how many requests were turned away. */
+const LOG_INTERVAL_MS = 1_000;
 
 /** How busy the event loop was in the last interval. */
 export interface LoopReading {
@@ -34,10 +38,12 @@ export class LoadGuard {
   private share = 1;
   private credit = 1;
   private slowLooks = 0;
+  private refused = 0;
+  private looksSinceLog = 0;
   private readonly stopTimer: () => void;
 
   /** `lagMsMax`: a timer of the loop may be so late before new requests are turned away. `inFlight`: requests in work. */
-  constructor(timers: Timers, private readonly lagMsMax: number, private readonly inFlight: () => number, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
+  constructor(timers: Timers, private readonly logger: Logger, private readonly lagMsMax: number, private readonly inFlight: () => number, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
     this.stopTimer = timers.every(GUARD_INTERVAL_MS, () => this.look());
   }
 
@@ -45,7 +51,10 @@ export class LoadGuard {
   mayTake(): boolean {
     if (this.share >= 1) return true;
     this.credit += this.share;
-    if (this.credit < 1) return false;
+    if (this.credit < 1) {
+      this.refused += 1;
+      return false;
+    }
     this.credit -= 1;
     return true;
   }
@@ -56,10 +65,21 @@ export class LoadGuard {
 
   private look(): void {
     const { utilisation, cpuShare, lagMs } = this.read();
-    const isSlow = utilisation >= BUSY_UTILISATION && cpuShare >= BUSY_CPU_SHARE && lagMs > this.lagMsMax && this.inFlight() >= BUSY_REQUESTS_MIN;
+    const lagMsAllowed = cpuShare >= BUSY_CPU_SHARE ? this.lagMsMax : this.lagMsMax * STARVED_LAG_FACTOR;
+    const isSlow = utilisation >= BUSY_UTILISATION && lagMs > lagMsAllowed && this.inFlight() >= BUSY_REQUESTS_MIN;
     this.slowLooks = isSlow ? this.slowLooks + 1 : 0;
     if (this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK);
     else if (this.slowLooks === 0) this.share = Math.min(1, this.share + GROW);
+    this.tell(lagMs);
+  }
+
+  /** One line for all that were refused meanwhile: a line for each would cost more than refusing them. */
+  private tell(lagMs: number): void {
+    this.looksSinceLog += 1;
+    if (this.refused === 0 || this.looksSinceLog * GUARD_INTERVAL_MS < LOG_INTERVAL_MS) return;
+    this.logger.warn({ refused: this.refused, takenShare: Math.round(this.share * 100) / 100, lagMs: Math.round(lagMs) }, 'requests were turned away: the event loop cannot keep up');
+    this.refused = 0;
+    this.looksSinceLog = 0;
   }
 }
 

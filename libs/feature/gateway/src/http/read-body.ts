@@ -1,4 +1,5 @@
 import { faultOfIssues, readJson, type JsonDocument } from '@penstock/domain-serving';
+import { isAscii } from 'node:buffer';
 import type { z } from 'zod';
 import { RequestFault } from './request-fault.js';
 
@@ -10,7 +11,8 @@ export function readDocument(body: unknown): JsonDocument {
   if (bytes.length === 0) throw new RequestFault({ code: 'invalid_json', message: 'The request has no body. Send a JSON object.' });
   let text: string;
   try {
-    text = strictUtf8.decode(bytes);
+    // Most bodies are plain English or escaped, and one byte a character needs no decoder.
+    text = isAscii(bytes) ? bytes.toString('latin1') : strictUtf8.decode(bytes);
   } catch {
     throw new RequestFault({ code: 'invalid_json', message: 'The body is not valid UTF-8. Encode it as UTF-8.' });
   }

@@ -1,6 +1,7 @@
 import type { Principal } from '@penstock/domain-access';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { RawAnswer } from './raw-answer.js';
 
 /** One request to one route, checked against the route's contract. */
 export interface RouteCall<Query = unknown, Body = unknown> {
@@ -17,7 +18,7 @@ export interface RouteCall<Query = unknown, Body = unknown> {
 
 /** Where an answer goes that its handler writes by itself. A reply of the framework is one. */
 export interface AnswerTarget {
-  readonly raw: ServerResponse;
+  readonly raw: RawAnswer;
   /** What every answer carries. */
   getHeaders(): object;
   header(name: string, value: string): unknown;

@@ -2,27 +2,27 @@ import { describeError } from '@penstock/contract-http';
 import type { IdSource } from '@penstock/kernel';
 import { isId } from '@penstock/kernel';
 import type { FastifyRequest, FastifyReply, FastifyServerOptions } from 'fastify';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { INTERNAL_REQUEST_ID_HEADER, type CallerCheck } from './caller.js';
 import { faultOf } from './request-fault.js';
 import { renderFault, sendFault } from './send-fault.js';
 
 /** Headers larger than this are refused. */
-const HEADER_BYTES_MAX = 32 * 1_024;
+export const HEADER_BYTES_MAX = 32 * 1_024;
 /** A client that takes longer to send its headers holds a socket for nothing. */
-const HEADERS_TIMEOUT_MS = 20_000;
+export const HEADERS_TIMEOUT_MS = 20_000;
 /** A whole request, an upload included. */
-const REQUEST_TIMEOUT_MS = 600_000;
-const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+export const REQUEST_TIMEOUT_MS = 600_000;
+export const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** A model name may be long. */
 const PATH_PART_LENGTH_MAX = 500;
 
 /** A request id from outside could collide with another one's; only another service of ours may choose it. */
-export function requestIdSource(ids: IdSource, callers: CallerCheck): (request: IncomingMessage) => string {
-  return (request) => {
-    const given = request.headers[INTERNAL_REQUEST_ID_HEADER];
-    return typeof given === 'string' && isId(given) && callers.isInternal(request.headers) ? given : ids.next('req');
+export function requestIdSource(ids: IdSource, callers: CallerCheck): (headers: IncomingHttpHeaders) => string {
+  return (headers) => {
+    const given = headers[INTERNAL_REQUEST_ID_HEADER];
+    return typeof given === 'string' && isId(given) && callers.isInternal(headers) ? given : ids.next('req');
   };
 }
 
@@ -30,7 +30,7 @@ export function requestIdSource(ids: IdSource, callers: CallerCheck): (request: 
 export function serverOptions(ids: IdSource, callers: CallerCheck): FastifyServerOptions {
   const requestIdOf = requestIdSource(ids, callers);
   return {
-    genReqId: (raw) => requestIdOf(raw as IncomingMessage),
+    genReqId: (raw) => requestIdOf((raw as IncomingMessage).headers),
     requestIdHeader: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,

@@ -66,11 +66,14 @@ export class RequestLimits {
   }
 
   /** Takes the request out of every limit it is under, or throws the {@link RequestFault} that says which one it met. */
-  async reserve(request: LimitedRequest): Promise<LimitReservation> {
+  reserve(request: LimitedRequest): LimitReservation | Promise<LimitReservation> {
     const limits = request.isBatch ? [] : limitsOn(this.access(), request.principal, request.modelName);
     if (limits.length === 0) return unlimited;
     const asks = asksOf(limits, (limit, set) => tokensOf(request.estimate, limit, set));
-    if (asks.length === 0) return unlimited;
+    return asks.length === 0 ? unlimited : this.take(request, asks);
+  }
+
+  private async take(request: LimitedRequest, asks: readonly NamedAsk[]): Promise<LimitReservation> {
     const answer = await this.desk.take(request.principal.organisationId, asks, request.signal());
     const slices = answer.kind === 'held' ? answer.parts.map(({ slice }) => slice) : answer.slices;
     for (const [name, value] of Object.entries(rateHeaders(asks, slices))) request.setHeader(name, value);

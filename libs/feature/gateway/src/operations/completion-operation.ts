@@ -26,11 +26,13 @@ export class CompletionOperation implements Operation {
   readonly terminator = SSE_DONE;
   readonly promptTokensEstimate: number;
   readonly asked: Operation['asked'];
+  readonly prompted: Operation['prompted'];
   private readonly identity: AnswerIdentity;
 
   constructor(private readonly document: JsonDocument, private readonly request: CompletionRequest, { endpoint, requestId, created }: OperationContext) {
     this.isStreamed = request.stream === true;
     this.promptTokensEstimate = estimatePromptTokens(document.text.length);
+    this.prompted = { document, member: 'prompt' };
     const choices = promptsOf(request).length * (request.n ?? 1);
     this.asked = { completionTokensMax: (request.max_tokens ?? COMPLETION_TOKENS_DEFAULT) * choices, choices };
     this.identity = { id: `cmpl-${requestId.replace(/^req_/, '')}`, created, model: endpoint.name };

@@ -24,7 +24,7 @@ export class EmbeddingRoutes implements RouteGroup {
     const make = (context: OperationContext): WholeOperation => new WholeOperation({
       metered: 'embeddings', promptTokensEstimate: estimatePromptTokens(document.text.length), inputs: countOf(request), perform: (session) => embed(session, document, request, context),
     });
-    return this.desk.serve(call, { name: 'embeddings', model: request.model, make });
+    return this.desk.serve(call, { name: 'embeddings', model: request.model, body: request, make });
   }
 }
 

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { EndpointState } from '@penstock/domain-catalog';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { ClientAnswer } from '../chat/client-answer.js';
+import { callerWords, PromptFacts } from '../chat/prompt-facts.js';
 import type { GatewayViews } from '../gateway-views.js';
 import type { ANSWERED, DirectCall } from '../http/route-call.js';
 import { noTokens } from '../limits/limited-call.js';
@@ -29,6 +30,8 @@ export interface OperationAsk {
   readonly name: string;
   /** As the caller named it. */
   readonly model: string;
+  /** As it was sent; it may say who asks. */
+  readonly body?: unknown;
   /** OpenAI's `service_tier`, where the route has it. */
   readonly serviceTier?: unknown;
   readonly make: (context: OperationContext) => Operation;
@@ -58,14 +61,17 @@ class OperationWork implements ModelWork<OperationJob> {
 
   prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): OperationJob {
     const { principal, requestId, batchId } = call;
-    const { name, model, serviceTier, make } = this.ask;
-    const endpoint = findTextModel(this.views, model, principal);
+    const { name, model, body, serviceTier, make } = this.ask;
+    const words = callerWords(call.request.headers, body);
+    const endpoint = findTextModel(this.views, model, call, words);
     const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
     const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
     const operation = make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
+    const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, startedAtMs, traceparent, name, operation, bodyBytes, metered: operation.metered, isStreamed: operation.isStreamed,
-      priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt: this.desk.cacheSaltOf(principal.organisationId),
+      priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt,
+      prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, words),
     };
   }
 

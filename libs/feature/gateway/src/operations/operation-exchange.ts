@@ -170,13 +170,14 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
     const durationMs = Math.max(0, parts.clock.now() - job.startedAtMs);
     const ttftMs = this.firstByteAtMs === undefined ? null : this.firstByteAtMs - job.startedAtMs;
     const { requestId, endpoint: { endpointId, name: modelName }, principal: { organisationId } } = job;
+    const metrics = parts.metrics.ofModel(modelName);
     if (ledger !== undefined) {
       const record = settleUsage(ledger.draft, { ...end, modelVersionId: this.lease?.modelVersionId, queueMs, ttftMs, durationMs, engineMs: this.engineMs });
-      ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId }, 'usage could not be forced to disk'));
-      parts.metrics.tokens.inc({ model: modelName, type: 'prompt' }, record.promptTokens);
-      parts.metrics.tokens.inc({ model: modelName, type: 'completion' }, record.completionTokens);
+      void ledger.usage.settle(record);
+      metrics.promptTokens.inc(record.promptTokens);
+      metrics.completionTokens.inc(record.completionTokens);
     }
-    parts.metrics.duration.observe({ model: modelName }, durationMs / 1_000);
+    metrics.duration.observe(durationMs / 1_000);
     // A request that went well is in the log of events with all of this.
     parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: job.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');
   }

@@ -1,6 +1,7 @@
 import type { ApiFault } from '@penstock/contract-http';
-import type { EngineFault, RunningUsage } from '@penstock/domain-serving';
+import type { EngineFault, JsonDocument, RunningUsage } from '@penstock/domain-serving';
 import type { UsageDraft } from '@penstock/domain-usage';
+import type { PromptMember } from '../chat/prompt-facts.js';
 import type { EngineSession } from './engine-session.js';
 
 export type OperationOutcome =
@@ -17,6 +18,8 @@ export interface Operation {
   readonly isStreamed: boolean;
   /** A cheap bound for admission. */
   readonly promptTokensEstimate: number;
+  /** The body and its member that holds the prompt, for work whose prompts share beginnings. */
+  readonly prompted?: { readonly document: JsonDocument; readonly member: PromptMember } | undefined;
   /** What the limits of the caller are asked for: tokens of all answers together (null when nothing was said), and answers or inputs. */
   readonly asked: { readonly completionTokensMax: number | null; readonly choices: number };
   /** Works on the request at one replica. Called again for another replica only while nothing was delivered. */

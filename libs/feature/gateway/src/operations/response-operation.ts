@@ -22,10 +22,13 @@ export class ResponseOperation implements Operation {
   readonly terminator = '';
   readonly promptTokensEstimate: number;
   readonly asked: Operation['asked'];
+  readonly prompted: Operation['prompted'];
   private stream: ResponseStream | undefined;
 
   constructor(private readonly job: ResponseJob, private readonly context: OperationContext) {
     this.isStreamed = job.request.stream === true;
+    // As a chat, it shares its beginning with what a chat would send.
+    this.prompted = { document: job.document, member: 'messages' };
     this.asked = { completionTokensMax: job.request.max_output_tokens ?? null, choices: 1 };
     this.promptTokensEstimate = estimatePromptTokens(job.document.text.length);
   }

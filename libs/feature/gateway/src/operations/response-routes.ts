@@ -51,7 +51,7 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
       const chat = withinContext(job.chat, context.contextTokens, context.endpoint.serving.contextTokens, job.document.text.length);
       return new ResponseOperation({ ...job, chat }, context);
     };
-    return this.desk.serve(call, { name: 'responses', model: request.model, serviceTier: request.service_tier, make });
+    return this.desk.serve(call, { name: 'responses', model: request.model, body: request, serviceTier: request.service_tier, make });
   }
 
   private translate(call: RouteCall, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {

@@ -3,6 +3,7 @@ import type { Principal } from '@penstock/domain-access';
 import { findEndpointByName } from '@penstock/domain-catalog';
 import { HEAD_LENGTH_HEADER } from '@penstock/domain-serving';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { SESSION_HEADER } from '../chat/prompt-facts.js';
 import type { GatewayViews } from '../gateway-views.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import type { Caller } from '../http/caller.js';
@@ -63,10 +64,10 @@ export class StoredExchange {
   }
 }
 
-/** What the body is to be read by. */
+/** What the body is to be read by, and whose conversation it is part of. */
 function bodyHeaders(request: FastifyRequest): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const name of ['content-type', HEAD_LENGTH_HEADER]) {
+  for (const name of ['content-type', HEAD_LENGTH_HEADER, SESSION_HEADER]) {
     const value = headerOf(request, name);
     if (value !== undefined) headers[name] = value;
   }

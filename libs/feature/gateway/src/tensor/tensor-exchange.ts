@@ -144,7 +144,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
       ...end, replicaId: this.lease?.replicaId ?? null, modelVersionId: this.lease?.modelVersionId, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0,
       finishReason: null, tokensEstimated: false, queueMs: this.queueMs, ttftMs: null, durationMs, engineMs: this.engineMs,
     });
-    this.ledger.usage.settle(record).catch((error: unknown) => parts.logger.error({ err: error, requestId: job.requestId }, 'usage could not be forced to disk'));
+    void this.ledger.usage.settle(record);
     parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
     metrics.inferences.inc({ model: record.modelName, status: end.status });
     metrics.elements.inc({ model: record.modelName, direction: 'input' }, job.inputElements);

@@ -1,12 +1,13 @@
 import { isTensorEngine, type TensorSpec } from '@penstock/contract-events';
 import { tensorModel } from '@penstock/contract-http';
-import type { Principal } from '@penstock/domain-access';
 import type { EndpointState } from '@penstock/domain-catalog';
 import { readyReplicasOf } from '@penstock/domain-lifecycle';
 import type { Clock } from '@penstock/kernel';
+import { callerWords } from '../chat/prompt-facts.js';
 import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
+import type { DirectCall } from '../http/route-call.js';
 import { findModel } from '../frame/find-model.js';
 import { callTensorEngine } from './tensor-call.js';
 
@@ -35,8 +36,8 @@ export class TensorModels {
   constructor(private readonly views: GatewayViews, private readonly clients: ReplicaClients, private readonly clock: Clock) {}
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
-  find(name: string, version: string | undefined, principal: Principal): TensorModelCall {
-    const endpoint = findModel(this.views, name, principal);
+  find(name: string, version: string | undefined, call: Pick<DirectCall, 'principal' | 'requestId' | 'request'>): TensorModelCall {
+    const endpoint = findModel(this.views, name, call, callerWords(call.request.headers, undefined));
     if (!isTensorEngine(endpoint.engine)) {
       throw new RequestFault({ code: 'unsupported_value', message: `The model '${name}' takes text and no tensors. Call it at POST /v1/chat/completions.`, param: 'model_name' });
     }

@@ -65,7 +65,7 @@ export class TensorRoutes implements RouteGroup, ModelWork<TensorJob, RouteCall>
     refuseUnknown(endpoint.engine, read.body.request);
     const { requestId, principal, batchId } = call;
     return {
-      requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs, traceparent, metered: 'infer', isStreamed: false,
+      requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs, traceparent, prompt: undefined, metered: 'infer', isStreamed: false,
       priority: this.parts.limits.priority(call, endpoint.name, undefined),
     };
   }
@@ -86,8 +86,8 @@ export class TensorRoutes implements RouteGroup, ModelWork<TensorJob, RouteCall>
     if (answer !== undefined) sendAnswer(call, answer);
   }
 
-  private find({ params, principal }: RouteCall): ReturnType<TensorModels['find']> {
-    return this.models.find(params['model_name'] ?? '', params['model_version'], principal);
+  private find(call: RouteCall): ReturnType<TensorModels['find']> {
+    return this.models.find(call.params['model_name'] ?? '', call.params['model_version'], call);
   }
 }
 

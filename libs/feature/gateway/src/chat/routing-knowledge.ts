@@ -1,0 +1,27 @@
+import { servingPaceOf } from '@penstock/domain-catalog';
+import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
+import type { GatewayPorts } from '../gateway-ports.js';
+import type { GatewayViews } from '../gateway-views.js';
+import { CacheWatch } from './cache-watch.js';
+
+/** What a gateway knows of replicas by the prompts that were sent to them, its own and those that others tell of. */
+export interface RoutingKnowledge {
+  readonly memories: RoutingMemories;
+  close(): Promise<void>;
+}
+
+export async function openRoutingKnowledge(gatewayId: string, views: GatewayViews, ports: GatewayPorts): Promise<RoutingKnowledge> {
+  const memories = new RoutingMemories((endpointId) => replicaPaceOf(servingPaceOf(views.catalog.state().endpoints.get(endpointId))));
+  const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
+  const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
+  await exchange.start();
+  const caches = ports.kvEvents === undefined ? undefined : new CacheWatch(ports.kvEvents, memories, views.fleet, ports.timers);
+  return {
+    memories,
+    close: async () => {
+      stopForgetting();
+      caches?.close();
+      await exchange.close();
+    },
+  };
+}
