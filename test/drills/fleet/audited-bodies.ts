@@ -42,3 +42,9 @@ export interface RefusalBody {
   readonly code: string;
   readonly reason: string;
 }
+
+export interface ReservationBody {
+  readonly reservationId: string;
+  readonly level: { readonly endpointId: string };
+  readonly capacity: { readonly parts: readonly { readonly count: number }[] };
+}

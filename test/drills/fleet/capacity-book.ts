@@ -3,10 +3,14 @@ import { instanceBytes, migProblem, startsOf } from './mig-rules.js';
 
 interface Hold {
   readonly replicaId: string;
+  readonly endpointId: string;
   readonly bytes: number;
   readonly milli: number;
   readonly mig: InstanceBody | null;
 }
+
+/** Whether what an endpoint holds counts. */
+type Counts = (endpointId: string) => boolean;
 
 const MILLI_PER_CORE = 1_000;
 /** Placements count as taking part of the host up to this share before a refusal for want of it is believed. */
@@ -49,22 +53,22 @@ export class CapacityBook {
   }
 
   /** Whether `bytes` fit beside what shares the accelerator. Where somebody holds a part of its compute or a slice, it is not claimed that they do. */
-  hasRoom(nodeId: string, { acceleratorId, usableBytes }: AcceleratorBody, bytes: number): boolean {
-    const holds = this.of(nodeId, acceleratorId);
+  hasRoom(nodeId: string, { acceleratorId, usableBytes }: AcceleratorBody, bytes: number, counts: Counts): boolean {
+    const holds = this.of(nodeId, acceleratorId).filter((hold) => counts(hold.endpointId));
     return holds.every((hold) => hold.mig === null && hold.milli === 0) && usableBytes - holds.reduce((sum, hold) => sum + hold.bytes, 0) >= bytes;
   }
 
   /** Whether an instance of the profile fits beside those that are held, wherever it begins. */
-  hasSlices(nodeId: string, { acceleratorId, type }: AcceleratorBody, profile: string, bytes: number): boolean {
-    const holds = this.of(nodeId, acceleratorId);
+  hasSlices(nodeId: string, { acceleratorId, type }: AcceleratorBody, profile: string, bytes: number, counts: Counts): boolean {
+    const holds = this.of(nodeId, acceleratorId).filter((hold) => counts(hold.endpointId));
     const held = holds.flatMap((hold) => hold.mig ?? []);
     if (held.length < holds.length || instanceBytes(type, profile) < bytes) return false;
     return startsOf(type, profile).some((start) => migProblem(type, [...held, { profile, start }]) === undefined);
   }
 
   /** Whether nobody holds anything of it. */
-  isEmpty(nodeId: string, acceleratorId: string): boolean {
-    return this.of(nodeId, acceleratorId).length === 0;
+  isEmpty(nodeId: string, acceleratorId: string, counts: Counts): boolean {
+    return !this.of(nodeId, acceleratorId).some((hold) => counts(hold.endpointId));
   }
 
   hostHasRoom({ nodeId, cpuCores, memoryBytes }: NodeBody): boolean {
@@ -89,14 +93,14 @@ export class CapacityBook {
   }
 
   private change(placement: PlacementBody, sign: 1 | -1): void {
-    const { replicaId, members, reservedBytes, computeMilli, cpuMilli, hostMemoryBytes, mig } = placement;
+    const { replicaId, endpointId, members, reservedBytes, computeMilli, cpuMilli, hostMemoryBytes, mig } = placement;
     const count = members.reduce((sum, member) => sum + member.acceleratorIds.length, 0);
     for (const { nodeId, acceleratorIds } of members) {
       const host = this.hostHolds.get(nodeId) ?? { cpuMilli: 0, memoryBytes: 0 };
       this.hostHolds.set(nodeId, { cpuMilli: host.cpuMilli + sign * cpuMilli, memoryBytes: host.memoryBytes + sign * hostMemoryBytes });
       for (const acceleratorId of acceleratorIds) {
         const others = this.of(nodeId, acceleratorId).filter((hold) => hold.replicaId !== replicaId);
-        this.holds.set(`${nodeId}/${acceleratorId}`, sign === 1 ? [...others, { replicaId, bytes: Math.floor(reservedBytes / Math.max(1, count)), milli: computeMilli, mig }] : others);
+        this.holds.set(`${nodeId}/${acceleratorId}`, sign === 1 ? [...others, { replicaId, endpointId, bytes: Math.floor(reservedBytes / Math.max(1, count)), milli: computeMilli, mig }] : others);
       }
     }
   }

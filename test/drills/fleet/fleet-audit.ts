@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '@penstock/kernel';
-import type { AcceleratorBody, InstanceBody, NodeBody, PlacementBody, RefusalBody } from './audited-bodies.js';
+import type { AcceleratorBody, InstanceBody, NodeBody, PlacementBody, RefusalBody, ReservationBody } from './audited-bodies.js';
 import { CapacityBook } from './capacity-book.js';
 import { migProblem } from './mig-rules.js';
 
@@ -29,6 +29,8 @@ export interface AuditedDemand {
 
 interface AuditedEndpoint extends AuditedDemand {
   wanted: number;
+  /** Promised replicas by reservation. */
+  readonly promised: Map<string, number>;
   isRetired: boolean;
   refusal: RefusalBody | undefined;
 }
@@ -56,7 +58,7 @@ export class FleetAudit {
   private readonly book = new CapacityBook();
 
   expect(endpointId: string, demand: AuditedDemand): void {
-    this.endpoints.set(endpointId, { ...demand, wanted: 0, isRetired: false, refusal: undefined });
+    this.endpoints.set(endpointId, { ...demand, wanted: 0, promised: new Map(), isRetired: false, refusal: undefined });
   }
 
   readonly see = (event: RecordedEvent): void => {
@@ -71,6 +73,16 @@ export class FleetAudit {
       }
       case 'endpoint.retired.v1':
         return this.change(event.ref.id, { isRetired: true });
+      case 'reservation.made.v1': {
+        const { reservationId, level, capacity } = event.data as ReservationBody;
+        this.endpoints.get(level.endpointId)?.promised.set(reservationId, capacity.parts.reduce((sum, part) => sum + part.count, 0));
+        return;
+      }
+      case 'reservation.released.v1': {
+        const { reservationId, endpointId } = event.data as { reservationId: string; endpointId: string };
+        this.endpoints.get(endpointId)?.promised.delete(reservationId);
+        return;
+      }
       case 'placement.refused.v2':
         return this.change((event.data as RefusalBody).endpointId, { refusal: event.data as RefusalBody });
       default:
@@ -92,12 +104,15 @@ export class FleetAudit {
       if (seat !== undefined) return `replica ${replicaId} stays on ${drained?.nodeId}, which is to be empty, and fits on ${seat}`;
     }
     for (const [endpointId, endpoint] of this.endpoints) {
-      const wanted = endpoint.isRetired ? 0 : endpoint.wanted;
+      const floor = floorOf(endpoint);
+      const wanted = endpoint.isRetired ? 0 : Math.max(endpoint.wanted, floor);
       const have = serving.get(endpointId) ?? 0;
       if (have > wanted) return `${endpointId} has ${have} replicas and ${wanted} are wanted`;
       if (have === wanted) continue;
       if (endpoint.refusal === undefined) return `${endpointId} has ${have} of ${wanted} replicas and no refusal`;
       if (endpoint.refusal.wantedReplicas !== wanted) return `${endpointId} has ${have} of ${wanted} replicas and the refusal speaks of ${endpoint.refusal.wantedReplicas}`;
+      const kept = have < floor ? this.seatFor(endpoint, (holder) => floorOf(this.endpoints.get(holder)) > 0) : undefined;
+      if (kept !== undefined) return `${endpointId} has ${have} of ${floor} promised replicas, and fits on ${kept} without what was not promised`;
       const seat = this.seatFor(endpoint);
       if (seat !== undefined) return `${endpointId} has ${have} of ${wanted} replicas, was refused (${endpoint.refusal.code}: ${endpoint.refusal.reason}), and fits on ${seat}`;
     }
@@ -183,19 +198,19 @@ export class FleetAudit {
   }
 
   /** A node on which one more replica would fit now, by the simplest rules. Where they do not decide, none is claimed. */
-  private seatFor(endpoint: AuditedEndpoint | undefined): string | undefined {
+  private seatFor(endpoint: AuditedEndpoint | undefined, counts: (holderEndpointId: string) => boolean = () => true): string | undefined {
     if (endpoint === undefined || endpoint.nodes > 1) return undefined;
     const { type, count, bytesEach, allowsSpot, migProfile } = endpoint;
     for (const node of this.nodes.values()) {
       if (!node.isUp || node.closedAtMs !== undefined || node.taints.length > 0 || (node.market === 'spot' && !allowsSpot) || !this.book.hostHasRoom(node)) continue;
       if (!node.engines.some((engine) => engine.kind === ENDPOINT_ENGINE)) continue;
       if (migProfile !== null) {
-        if (node.accelerators.some((one) => one.type === type && one.mig?.isEnabled === true && this.book.hasSlices(node.nodeId, one, migProfile, bytesEach))) return node.nodeId;
+        if (node.accelerators.some((one) => one.type === type && one.mig?.isEnabled === true && this.book.hasSlices(node.nodeId, one, migProfile, bytesEach, counts))) return node.nodeId;
         continue;
       }
-      const fitting = node.accelerators.filter((one) => (type === null || one.type === type) && one.mig?.isEnabled !== true && this.book.hasRoom(node.nodeId, one, bytesEach));
+      const fitting = node.accelerators.filter((one) => (type === null || one.type === type) && one.mig?.isEnabled !== true && this.book.hasRoom(node.nodeId, one, bytesEach, counts));
       if (count === 1 && fitting.length > 0) return node.nodeId;
-      const islands = Map.groupBy(fitting.filter((one) => one.islandId !== null && this.book.isEmpty(node.nodeId, one.acceleratorId)), (one) => one.islandId);
+      const islands = Map.groupBy(fitting.filter((one) => one.islandId !== null && this.book.isEmpty(node.nodeId, one.acceleratorId, counts)), (one) => one.islandId);
       if ([...islands.values()].some((island) => island.length >= count)) return node.nodeId;
     }
     return undefined;
@@ -213,6 +228,10 @@ export class FleetAudit {
   private report(rule: string, detail: string): void {
     this.violations.push({ rule, detail });
   }
+}
+
+function floorOf(endpoint: AuditedEndpoint | undefined): number {
+  return endpoint === undefined || endpoint.isRetired ? 0 : [...endpoint.promised.values()].reduce((sum, replicas) => sum + replicas, 0);
 }
 
 function gangProblems({ replicaId, members, reservedBytes, mig }: PlacementBody, demand: AuditedDemand): readonly string[] {

@@ -1,6 +1,7 @@
-import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, reservationMadeV1, type CatalogueEvent } from '@penstock/contract-events';
 import { replicaMemoryBytes } from '@penstock/domain-catalog';
 import { fleetProjection, nodeDecider, nodeRef, type FleetState, type NodeCommand } from '@penstock/domain-lifecycle';
+import { commitmentLedgerRef } from '@penstock/domain-placement';
 import type { EngineProbe } from '@penstock/domain-serving';
 import { readFleetDescription, SimulatedFleet } from '@penstock/infra-simulated-fleet';
 import { handleCommand, silentLogger, type AggregateRef } from '@penstock/kernel';
@@ -120,7 +121,7 @@ class FleetRun {
   }
 
   private async deploy(endpoint: EndpointScript): Promise<void> {
-    const { endpointId, weightBytes, kvBytesPerToken, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot } = endpoint;
+    const { endpointId, weightBytes, kvBytesPerToken, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot, organisationId } = endpoint;
     const modelVersionId = `mv_${endpointId}`;
     const memory = { weightBytes, kvBytesPerToken, overheadBytes: 0, basis: 'declared' } as const;
     this.audit.expect(endpointId, { type: acceleratorType, count: acceleratorCount, nodes, migProfile, allowsSpot, bytesEach: Math.ceil(replicaMemoryBytes(memory, SERVING) / acceleratorCount / nodes) });
@@ -129,7 +130,7 @@ class FleetRun {
     await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
     await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, {
       type: 'endpoint.deployed.v1',
-      data: { ...deployed, endpointId, name: endpointId, modelVersionId, engine: 'vllm', hardware: { acceleratorType, acceleratorCount }, scaling: { ...deployed.scaling, maxReplicas: 10 }, serving: { ...deployed.serving, ...SERVING } },
+      data: { ...deployed, endpointId, name: endpointId, modelVersionId, organisationId, engine: 'vllm', hardware: { acceleratorType, acceleratorCount }, scaling: { ...deployed.scaling, maxReplicas: 10 }, serving: { ...deployed.serving, ...SERVING } },
     });
     const rules = { nodes, computeMilli: null, migProfile, cpuMilli: null, hostMemoryBytes: null, allowsSpot, pinnedNodeIds: null, tolerations: [] };
     await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, { type: 'endpoint.placement-set.v1', data: { endpointId, rules } });
@@ -141,10 +142,21 @@ class FleetRun {
     return this.append({ context: 'scaling', aggregate: 'endpoint-scale', id: endpointId }, { type: 'wanted-replicas.changed.v1', data: { endpointId, from: 0, to: replicas, rule: 'floor', reason: 'the script wants it', signals: {} } });
   }
 
+  private async reserve({ endpoint, replicas, priority, forMs }: Extract<Action, { kind: 'reserve' }>): Promise<void> {
+    const made = reservationMadeV1.schema.parse(reservationMadeV1.example);
+    const reservationId = this.ids.next('cmd').replace('cmd', 'res');
+    const endpointId = this.endpointOf(endpoint);
+    const level = { ...made.level, endpointId, organisationId: null, requestsPerS: 0, tokensPerS: 0, replicas, priority, gpuType: null, tolerates: 'nothing' as const, from: new Date(this.time.now()).toISOString(), to: null };
+    const capacity = { ...made.capacity, requestsPerS: null, leadSeconds: 0, parts: made.capacity.parts.slice(0, 1).map((part) => ({ ...part, count: replicas })) };
+    await this.append(commitmentLedgerRef, { type: 'reservation.made.v1', data: { reservationId, level, capacity, reason: 'the script promises it' } });
+    if (forMs !== null) this.time.after(forMs, () => void this.append(commitmentLedgerRef, { type: 'reservation.released.v1', data: { reservationId, endpointId, cause: 'operator', reason: 'the script ends it' } }));
+  }
+
   private act(action: Action): void {
     const { fleet } = this;
     switch (action.kind) {
       case 'want': return void this.want(this.endpointOf(action.endpoint), action.replicas);
+      case 'reserve': return void this.reserve(action);
       case 'retire': return void this.append({ context: 'registry', aggregate: 'endpoint', id: this.endpointOf(action.endpoint) }, { type: 'endpoint.retired.v1', data: { endpointId: this.endpointOf(action.endpoint), reason: 'the script retires it' } });
       case 'hang-starts': return fleet.hangStarts(this.endpointOf(action.endpoint), action.count);
       case 'fail-starts': return fleet.failStarts(this.endpointOf(action.endpoint), action.count);

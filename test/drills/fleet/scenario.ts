@@ -11,12 +11,15 @@ export interface EndpointScript {
   readonly nodes: number;
   readonly migProfile: string | null;
   readonly allowsSpot: boolean;
+  readonly organisationId: string | null;
   readonly wanted: number;
 }
 
 /** Something that happens at a moment. `index` picks among what is there then, so that a script stays whole when parts are left out. */
 export type Action =
   | { readonly kind: 'want'; readonly atMs: number; readonly endpoint: number; readonly replicas: number }
+  /** Promises replicas, whether there is room or not: what was promised comes first, and nothing else is promised by it. */
+  | { readonly kind: 'reserve'; readonly atMs: number; readonly endpoint: number; readonly replicas: number; readonly priority: number; readonly forMs: number | null }
   | { readonly kind: 'retire'; readonly atMs: number; readonly endpoint: number }
   | { readonly kind: 'fail-starts'; readonly atMs: number; readonly endpoint: number; readonly count: number }
   | { readonly kind: 'hang-starts'; readonly atMs: number; readonly endpoint: number; readonly count: number }
@@ -94,7 +97,7 @@ function fleetOf(seed: number, dice: Dice): FleetDescriptionInput {
 }
 
 function endpointOf(index: number, dice: Dice): EndpointScript {
-  const common = { endpointId: `ep_${index}`, kvBytesPerToken: dice.pick([0, 131_072]), allowsSpot: dice.chance(0.6), wanted: dice.between(0, 4) };
+  const common = { endpointId: `ep_${index}`, kvBytesPerToken: dice.pick([0, 131_072]), allowsSpot: dice.chance(0.6), organisationId: dice.pick([null, 'org_a', 'org_b']), wanted: dice.between(0, 4) };
   switch (dice.between(0, 9)) {
     case 0: case 1:
       return { ...common, weightBytes: dice.pick([1, 3]) * GIGABYTE, acceleratorType: 'h100', acceleratorCount: 1, nodes: 1, migProfile: dice.pick(['1g.10gb', '2g.20gb', '3g.40gb']) };
@@ -110,7 +113,7 @@ function actionOf(dice: Dice, endpoints: number): Action {
   const forMs = dice.between(500, DOWN_MS_MAX);
   const some = dice.between(0, 1_000);
   const endpoint = dice.between(0, endpoints - 1);
-  switch (dice.between(0, 15)) {
+  switch (dice.between(0, 17)) {
     case 0: case 1: return { kind: 'want', atMs, endpoint, replicas: dice.between(0, 5) };
     case 2: return { kind: 'retire', atMs, endpoint };
     case 3: return { kind: dice.chance(0.5) ? 'fail-starts' : 'hang-starts', atMs, endpoint, count: dice.between(1, 3) };
@@ -122,7 +125,8 @@ function actionOf(dice: Dice, endpoints: number): Action {
     case 9: return dice.chance(LOST_RACK_CHANCE) ? { kind: 'lose-rack', atMs, node: some } : { kind: 'fail-rack', atMs, node: some, forMs };
     case 10: case 11: return { kind: 'crash-process', atMs, process: some, inAppends: dice.between(1, CRASH_APPENDS_MAX), isStored: dice.chance(0.5), forMs };
     case 12: case 13: return { kind: 'close-node', atMs, node: some, isDrain: dice.chance(0.5), forMs: dice.chance(GONE_CHANCE) ? null : forMs };
-    case 14: return { kind: 'cut-process', atMs, process: some, forMs };
+    case 14: case 15: return { kind: 'reserve', atMs, endpoint, replicas: dice.between(1, 3), priority: dice.between(0, 1_000), forMs: dice.chance(GONE_CHANCE) ? forMs : null };
+    case 16: return { kind: 'cut-process', atMs, process: some, forMs };
     default: return { kind: 'slow-process', atMs, process: some, forMs };
   }
 }

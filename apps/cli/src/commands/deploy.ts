@@ -1,6 +1,7 @@
 import { Args, Flags } from '@oclif/core';
 import { deployResponse } from '@penstock/contract-http';
 import { ApiCommand, EXIT } from '../api-command.js';
+import { printAdvice } from '../plan/print-plan.js';
 import { waitUntilReady } from '../client/wait-until-ready.js';
 
 const MS_PER_SECOND = 1_000;
@@ -32,6 +33,7 @@ export class Deploy extends ApiCommand {
     spot: Flags.boolean({ default: false, description: 'nodes that may be taken back at short notice will do' }),
     node: Flags.string({ multiple: true, description: 'only this node; may be given again' }),
     tolerate: Flags.string({ multiple: true, description: 'a taint that its replicas may stand on; may be given again' }),
+    exact: Flags.boolean({ description: 'the same request is to give the same bits: nothing is advised that changes them' }),
     wait: Flags.boolean({ default: true, allowNo: true, description: 'wait until it is ready, showing progress' }),
     timeout: Flags.integer({ default: 600, min: 1, description: 'how many seconds to wait' }),
   };
@@ -52,11 +54,12 @@ export class Deploy extends ApiCommand {
         ...(flags.node === undefined ? {} : { node_ids: flags.node }),
       },
       ...(idleSeconds === undefined ? {} : { scaling: { scale_to_zero: true, scale_to_zero_after_idle_seconds: idleSeconds } }),
-      serving: { slots_per_replica: flags.slots, context_tokens: flags.context },
+      serving: { slots_per_replica: flags.slots, context_tokens: flags.context, exact_reproducibility: flags.exact },
     };
     const client = this.clientFor(flags);
     const deployed = await client.call('POST', '/v1/models/deploy', deployResponse, body);
     this.log(`Endpoint ${deployed.endpoint_id} for ${args.name}: ${deployed.status}.`);
+    if (deployed.advice?.kind === 'better') for (const line of printAdvice(deployed.advice)) this.log(line);
     if (!flags.wait || flags['min-replicas'] === 0) return deployed;
     const outcome = await waitUntilReady(client, deployed.endpoint_id, flags.timeout * MS_PER_SECOND);
     if (outcome.kind === 'failed') return this.error(outcome.reason, { exit: EXIT.failed });

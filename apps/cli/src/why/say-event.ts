@@ -22,6 +22,12 @@ export function sayEvent(event: StoryEvent): string {
       return `MIG change planned: ${event.data.steps.map(({ kind, profile, start }) => `${kind} ${profile} at ${start}`).join(', ')}: ${event.data.reason}`;
     case 'mig.change-ended.v1':
       return `MIG change ${event.data.outcome}: ${event.data.reason}`;
+    case 'reservation.made.v1':
+      return `reserved with priority ${event.data.level.priority}: ${event.data.reason}`;
+    case 'reservation.refused.v1':
+      return `reservation refused (${event.data.code}): ${event.data.reason}`;
+    case 'reservation.released.v1':
+      return `reservation released: ${event.data.reason}`;
     case 'replica.advanced.v1':
       return event.data.phase;
     case 'replica.ready.v1':

@@ -51,6 +51,8 @@ export interface Histories {
   readonly modelVersion: readonly StoryEvent[];
   readonly scaling: readonly StoryEvent[];
   readonly refusals: readonly StoryEvent[];
+  /** Promises of the endpoint: made, refused, released. */
+  readonly reservations: readonly StoryEvent[];
   /** Of one replica, or of all replicas of the endpoint. */
   readonly replicas: readonly StoryEvent[];
   readonly circuits: readonly StoryEvent[];
@@ -61,7 +63,7 @@ export function tellReplica(replicaId: string, histories: Histories): ReplicaSto
   const placed = histories.replicas.find((event) => event.type === 'replica.placed.v2');
   if (placed?.type !== 'replica.placed.v2') return undefined;
   const own = inOrder([...histories.replicas, ...histories.circuits]);
-  const others = inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals]);
+  const others = inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.reservations]);
   const cause = histories.scaling.find((event) => event.id === placed.causation_id);
   return {
     replicaId,
@@ -88,7 +90,7 @@ export function tellEndpoint(endpointId: string, histories: Histories): Endpoint
     decisions: inOrder(histories.scaling).flatMap((event) => (event.type === 'wanted-replicas.changed.v1' ? [at(event, event.data)] : [])).reverse(),
     refusal: refusal === undefined || (newestPlacement !== undefined && newestPlacement.at > refusal.at) ? null : refusal,
     placements,
-    history: inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.replicas, ...histories.circuits]).map(toEntry),
+    history: inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.reservations, ...histories.replicas, ...histories.circuits]).map(toEntry),
   };
 }
 

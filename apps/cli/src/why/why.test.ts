@@ -1,4 +1,4 @@
-import { endpointDeployedV1, modelVersionRegisteredV1, placementRefusedV2, replicaPlacedV2, wantedReplicasChangedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { endpointDeployedV1, modelVersionRegisteredV1, placementRefusedV2, replicaPlacedV2, reservationMadeV1, wantedReplicasChangedV1, type CatalogueEvent } from '@penstock/contract-events';
 import { describe, expect, test } from '@jest/globals';
 import { toStoryEvent, type StoryEvent } from './event-reader.js';
 import { printEndpoint, printReplica } from './print-story.js';
@@ -16,6 +16,7 @@ const histories: Histories = {
   refusals: [event(5, { type: 'placement.refused.v2', data: placementRefusedV2.schema.parse(placementRefusedV2.example) })],
   replicas: [event(4, { type: 'replica.placed.v2', data: { ...placed, reason: { plan: null, summary: 'best fit of 2 nodes', candidates: [{ nodeId: 'node_01', score: 0.98, excluded: null }, { nodeId: 'node_02', score: null, excluded: 'no h100' }] } } }, 'evt_3'), event(6, { type: 'replica.advanced.v1', data: { replicaId: 'rep_01', phase: 'loading' } })],
   circuits: [],
+  reservations: [event(8, { type: 'reservation.made.v1', data: reservationMadeV1.schema.parse(reservationMadeV1.example) }, 'cmd_9', 'cor_9')],
 };
 
 describe('why', () => {
@@ -31,12 +32,13 @@ describe('why', () => {
     const story = tellEndpoint('ep_01', histories);
     expect(story?.refusal).toMatchObject({ code: 'no_memory' });
     expect(printEndpoint(story!, (nodeId) => nodeId).join('\n')).toContain('waiting 1');
+    expect(printEndpoint(story!, (nodeId) => nodeId).join('\n')).toContain('reserved with priority 500: 2 replicas carry 20 requests/s');
     const later = { ...histories, replicas: [...histories.replicas, event(7, { type: 'replica.placed.v2', data: { ...placed, replicaId: 'rep_02' } })] };
     expect(tellEndpoint('ep_01', later)?.refusal).toBeNull();
   });
 
   test('what the log does not know has no story', () => {
-    const empty: Histories = { endpoint: [], modelVersion: [], scaling: [], refusals: [], replicas: [], circuits: [] };
+    const empty: Histories = { endpoint: [], modelVersion: [], scaling: [], refusals: [], replicas: [], circuits: [], reservations: [] };
     expect([tellReplica('rep_9', empty), tellEndpoint('ep_9', empty)]).toEqual([undefined, undefined]);
   });
 });

@@ -48,6 +48,9 @@ import { replicaPlacedV2 } from './replica-placed.v2.js';
 import { replicaProfileMeasuredV1 } from './replica-profile-measured.v1.js';
 import { replicaReadyV1 } from './replica-ready.v1.js';
 import { replicaStoppedV1 } from './replica-stopped.v1.js';
+import { reservationMadeV1 } from './reservation-made.v1.js';
+import { reservationRefusedV1 } from './reservation-refused.v1.js';
+import { reservationReleasedV1 } from './reservation-released.v1.js';
 import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
 import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
 import { trafficSplitRemovedV1 } from './traffic-split-removed.v1.js';
@@ -94,6 +97,9 @@ export const eventCatalogue = [
   placementDecidedV2,
   placementRefusedV1,
   placementRefusedV2,
+  reservationMadeV1,
+  reservationRefusedV1,
+  reservationReleasedV1,
   migChangePlannedV1,
   migInstanceCreatedV1,
   migInstanceDestroyedV1,

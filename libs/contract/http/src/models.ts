@@ -1,3 +1,4 @@
+import { deploymentAdvice } from '@penstock/contract-commands';
 import { z } from 'zod';
 
 export const modelObject = z.object({
@@ -55,6 +56,8 @@ export const deployRequest = z.object({
     context_tokens: z.int().min(1).max(10_000_000).default(2_048),
     queue_max: z.int().min(0).max(100_000).default(256),
     queue_wait_ms_max: z.int().min(0).max(600_000).default(30_000),
+    /** The same request is to give the same bits: nothing is advised that would change them. */
+    exact_reproducibility: z.boolean().default(false),
   }).prefault({}),
   engine_options: z.record(z.string().max(100), z.union([z.string().max(1_000), z.number(), z.boolean()])).default({}),
 });
@@ -66,4 +69,6 @@ export const deployResponse = z.object({
   status: z.enum(['provisioning', 'running']),
   estimated_ready_seconds: z.int().nullable(),
   endpoint_url: z.string(),
+  /** Which precision and hardware would be cheaper; null while nobody can say. */
+  advice: deploymentAdvice.nullable().default(null),
 });

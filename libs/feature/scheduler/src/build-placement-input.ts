@@ -1,12 +1,15 @@
+import type { PlacementRules } from '@penstock/contract-events';
 import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVersionState } from '@penstock/domain-catalog';
 import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
-import { assessFailures, countOf, NO_RULES, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type StartAttempt } from '@penstock/domain-placement';
+import { assessFailures, countOf, floorsAt, gpuTypeLike, NO_RULES, TIER_PRIORITIES, TIER_WEIGHTS, tierOf, type CommitmentBook, type EndpointFloor, type EndpointStanding, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type PromisedHardware, type StartAttempt, type TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 
 export interface PlanningState {
   readonly fleet: FleetState;
   readonly catalog: CatalogState;
   readonly scaling: ScalingState;
+  readonly book: CommitmentBook;
+  readonly tiers: TenantTiers;
   readonly nowMs: number;
   /** Requests a replica works on; null where unknown. */
   readonly runningOn: (replicaId: string) => number | null;
@@ -23,16 +26,21 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
   const replicas = Map.groupBy(fleet.replicas.values(), (replica) => replica.endpointId);
   const pending = Map.groupBy(fleet.ledger.pending.values(), (entry) => entry.endpointId);
   const warm = warmNodes(fleet);
+  const floors = floorsAt(state.book, nowMs);
+  const standings = new Map<string, EndpointStanding>();
   const demands: PlacementDemand[] = [];
   for (const endpoint of state.catalog.endpoints.values()) {
     const demand = buildDemand(endpoint, {
       replicas: replicas.get(endpoint.endpointId) ?? [],
       pending: (pending.get(endpoint.endpointId) ?? []).map(({ replicaId, members, replaces }) => ({ replicaId, nodeIds: members.map((member) => member.nodeId), replaces })),
       warmNodeIds: warm.get(endpoint.modelVersionId) ?? new Set(),
+      floor: floors.get(endpoint.endpointId),
     }, state);
-    if (demand !== undefined) demands.push(demand);
+    if (demand === undefined) continue;
+    demands.push(demand);
+    standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, state)), holdings: holdingsOf(fleet), demands, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
+  return { nodes: nodesUp(fleet, nowMs), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
 }
 
 /** A start is expected to take this long as long as none was seen. */
@@ -46,13 +54,19 @@ function typicalStartMs({ replicas }: FleetState): number {
 
 /** Everything that is held, by replicas that did not end and by placements that did not become replicas yet. */
 export function holdingsOf(fleet: FleetState): readonly Holding[] {
-  return [...[...fleet.replicas.values()].filter((replica) => isLiving(replica.phase)), ...fleet.ledger.pending.values()];
+  const living = [...fleet.replicas.values()].filter((replica) => isLiving(replica.phase));
+  return [...living.map((replica) => ({ ...replica, isLeaving: replica.phase === 'draining' })), ...fleet.ledger.pending.values()];
+}
+
+/** Nodes that are up, as the planner takes them. Without the time, announced reclaims count however old they are. */
+export function nodesUp(fleet: FleetState, nowMs = Number.NEGATIVE_INFINITY): readonly PlacementNode[] {
+  return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet, nowMs));
 }
 
 /** A node that is still up so long after its owner was to take it back was not taken: the announcement is void. */
 const RECLAIM_OVERDUE_MS = 60_000;
 
-function toPlacementNode(node: NodeState, { fleet: { geometries }, nowMs }: Pick<PlanningState, 'fleet' | 'nowMs'>): PlacementNode {
+function toPlacementNode(node: NodeState, { geometries }: FleetState, nowMs: number): PlacementNode {
   const { nodeId, hostname, engines, cpuCores, memoryBytes, failureDomain, taints, market, price, cordonReason, drainReason, reclaimAt } = node;
   return {
     nodeId, hostname, engines, failureDomain, taints, market, cordonReason, drainReason,
@@ -68,13 +82,21 @@ function toPlacementNode(node: NodeState, { fleet: { geometries }, nowMs }: Pick
   };
 }
 
+/** Endpoints for everybody share as one tenant. */
+function standingOf({ organisationId }: EndpointState, floor: EndpointFloor | undefined, tiers: TenantTiers): EndpointStanding {
+  const tier = tierOf(tiers, organisationId);
+  return { tenantId: organisationId ?? '', weight: TIER_WEIGHTS[tier], priority: TIER_PRIORITIES[tier], floor: floor?.replicas ?? 0, floorPriority: floor?.priority ?? 0 };
+}
+
 interface EndpointFleet {
   readonly replicas: readonly ReplicaState[];
   readonly pending: readonly PendingReplica[];
   readonly warmNodeIds: ReadonlySet<string>;
+  /** Replicas that were promised, and what each has to have. */
+  readonly floor: EndpointFloor | undefined;
 }
 
-function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
+function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, floor }: EndpointFleet, state: PlanningState): PlacementDemand | undefined {
   const version = state.catalog.modelVersions.get(endpoint.modelVersionId);
   const serving = replicas.filter((replica) => isLiving(replica.phase) && replica.phase !== 'draining').map((replica) => ({
     replicaId: replica.replicaId,
@@ -84,19 +106,19 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }
     running: state.runningOn(replica.replicaId),
     replaces: replica.replaces,
   }));
-  const wanted = wantedOf(endpoint, version, state.scaling, countOf({ replicas: serving, pending }));
+  const wanted = wantedOf(endpoint, version, state, countOf({ replicas: serving, pending }), floor?.replicas ?? 0);
   if (wanted.replicas === 0 && serving.length === 0) return undefined;
   const { backoff, failuresByNode } = assessFailures(replicas.map(toAttempt), state.nowMs);
   return {
     endpointId: endpoint.endpointId,
     modelVersionId: endpoint.modelVersionId,
     engine: endpoint.engine,
-    acceleratorType: endpoint.hardware.acceleratorType,
+    acceleratorType: endpoint.hardware.acceleratorType ?? reportedType(floor?.hardware ?? null, state.fleet),
     acceleratorCount: endpoint.hardware.acceleratorCount,
     memoryBytes: memoryOf(endpoint, version),
     precision: version?.registered?.precision ?? null,
     profileHoles: holesOf(version),
-    rules: endpoint.rules ?? NO_RULES,
+    rules: promisedRules(endpoint.rules ?? NO_RULES, floor?.hardware ?? null),
     priority: 0,
     wanted: wanted.replicas,
     replicas: serving,
@@ -108,6 +130,18 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds }
   };
 }
 
+/** What nodes call the hardware that a promise rests on; null where nothing was promised of it. */
+function reportedType(promised: PromisedHardware | null, { nodes }: FleetState): string | null {
+  if (promised === null) return null;
+  for (const { accelerators } of nodes.values()) for (const { type, usableBytes } of accelerators) if ((gpuTypeLike(type, usableBytes)?.type ?? type) === promised.gpuType) return type;
+  return null;
+}
+
+/** A replica that was promised a rate has the compute that the rate needs to itself. What the endpoint says itself stands. */
+function promisedRules(rules: PlacementRules, promised: PromisedHardware | null): PlacementRules {
+  return promised === null ? rules : { ...rules, computeMilli: rules.computeMilli ?? (promised.migProfile === null && promised.computeMilli > 0 ? promised.computeMilli : null), migProfile: rules.migProfile ?? promised.migProfile };
+}
+
 /** Files with weights whose header gave no size: nothing can be planned on them. */
 function holesOf(version: ModelVersionState | undefined): readonly string[] {
   const registered = version?.registered ?? null;
@@ -116,13 +150,16 @@ function holesOf(version: ModelVersionState | undefined): readonly string[] {
 }
 
 /** Where something is not known (yet), what is there stays: nothing is placed, drained or refused. */
-function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, scaling: ScalingState, present: number): { readonly replicas: number; readonly reason: string } {
+function wantedOf(endpoint: EndpointState, version: ModelVersionState | undefined, { scaling, book }: PlanningState, present: number, floor: number): { readonly replicas: number; readonly reason: string } {
   if (endpoint.status === 'retired') return { replicas: 0, reason: 'the endpoint was retired' };
   if (version?.status === 'rejected') return { replicas: 0, reason: `its model version was rejected: ${version.rejection ?? 'no reason is known'}` };
   if (version?.status !== 'registered') return { replicas: present, reason: 'its model version is not registered yet' };
   const wanted = scaling.wanted.get(endpoint.endpointId);
-  if (wanted === undefined) return { replicas: present, reason: 'the autoscaler did not decide yet' };
-  return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
+  if (floor > (wanted?.replicas ?? present)) return { replicas: floor, reason: `${floor} are promised` };
+  if (wanted !== undefined) return { replicas: wanted.replicas, reason: `${wanted.replicas} wanted (${wanted.rule}): ${wanted.reason}` };
+  // Replicas that stood for a promise alone are not left over when it ends.
+  const isOver = floor === 0 && book.ended.some(({ level }) => level.endpointId === endpoint.endpointId);
+  return isOver ? { replicas: 0, reason: 'what was promised of it is over, and nothing else wants it' } : { replicas: Math.max(floor, present), reason: 'the autoscaler did not decide yet' };
 }
 
 /** An engine that somebody else runs takes no memory of ours. */

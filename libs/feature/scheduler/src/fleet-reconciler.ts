@@ -1,10 +1,11 @@
 import type { PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, sameRefusal, type FleetState } from '@penstock/domain-lifecycle';
-import type { PlacementPlan, PlannedDrain } from '@penstock/domain-placement';
+import type { CommitmentBook, PlacementPlan, PlannedDrain, TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
 import { buildPlacementInput, PLACEMENTS_PER_RUN_MAX } from './build-placement-input.js';
+import type { PromiseKeeper } from './commitments/promise-keeper.js';
 import type { SchedulerConfig } from './config.js';
 import type { FleetWriter } from './fleet-writer.js';
 import type { NodeWatch } from './node-watch.js';
@@ -18,6 +19,9 @@ export interface ReconcilerParts {
   readonly fleet: LiveProjection<FleetState>;
   readonly catalog: LiveProjection<CatalogState>;
   readonly scaling: LiveProjection<ScalingState>;
+  readonly book: LiveProjection<CommitmentBook>;
+  readonly tiers: LiveProjection<TenantTiers>;
+  readonly promises: PromiseKeeper;
   readonly writer: FleetWriter;
   readonly nodes: NodeWatch;
   readonly peers: PeerWatch;
@@ -50,6 +54,7 @@ export class FleetReconciler {
     await this.loseSilentNodes();
     await this.failReplicasOfLostNodes();
     await this.failStuckReplicas();
+    await this.parts.promises.endOverdue();
     await this.parts.geometries.plan(fleet.state());
     // A plan is made on what the steps above led to; the change of the projection asks for the next run.
     if (writer.isCaughtUp()) await this.planAndPlace();
@@ -98,10 +103,10 @@ export class FleetReconciler {
   }
 
   private async planAndPlace(): Promise<void> {
-    const { fleet, catalog, scaling, clock, nodes, plans } = this.parts;
+    const { fleet, catalog, scaling, book, tiers, clock, nodes, plans } = this.parts;
     const ledgerSequence = fleet.state().ledger.lastSequence;
     const plan = await plans.plan(buildPlacementInput({
-      fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
+      fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), book: book.state(), tiers: tiers.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
     }));
     for (const drain of plan.drains) await this.drain(drain);
     // An endpoint that gets a replica in this run is told what it lacks in the next one: the placement ends older refusals.

@@ -52,12 +52,12 @@ export class FleetWorld {
   }
 
   /** An endpoint whose replicas reserve 400 MB each. */
-  async deploy(endpointId: string, scaling: Partial<EndpointDeployedV1['scaling']> = {}, overrides: Partial<EndpointDeployedV1> = {}): Promise<void> {
+  async deploy(endpointId: string, scaling: Partial<EndpointDeployedV1['scaling']> = {}, overrides: Partial<EndpointDeployedV1> = {}, model: { readonly modelName?: string; readonly precision?: string | null; readonly parameters?: number | null } = {}): Promise<void> {
     const modelVersionId = `mv_${endpointId}`;
     const memory = { weightBytes: 400_000_000, kvBytesPerToken: 0, overheadBytes: 0, basis: 'declared' } as const;
     const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
-    await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
-    await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, memory } });
+    await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId, ...(model.modelName === undefined ? {} : { modelName: model.modelName }) } });
+    await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, memory, ...(model.precision === undefined ? {} : { precision: model.precision }), ...(model.parameters === undefined ? {} : { parameters: model.parameters }) } });
     const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
     await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, {
       type: 'endpoint.deployed.v1',

@@ -1,4 +1,5 @@
 import { createMetrics, startService, type RunningService } from '@penstock/feature-shell';
+import { registerCommitmentMetrics } from './commitments/commitment-metrics.js';
 import type { SchedulerConfig } from './config.js';
 import { registerFleetMetrics } from './fleet-metrics.js';
 import type { SchedulerPorts } from './ports.js';
@@ -10,6 +11,7 @@ export async function startScheduler(config: SchedulerConfig, ports: SchedulerPo
   const scheduling = await runScheduling(config, ports);
   const metrics = createMetrics('scheduler');
   registerFleetMetrics(metrics, scheduling.fleet, scheduling.plans);
+  registerCommitmentMetrics(metrics, { fleet: scheduling.fleet, book: scheduling.book, clock: ports.clock });
   try {
     return await startService({
       name: 'scheduler',

@@ -23,6 +23,17 @@ export function findSeat(state: FleetState, pool: number, part: FleetPart, isAll
   return findUntouched(state, pool, part, isAllowed);
 }
 
+/** Whether a part could take this very seat. Nodes that are closed count: what stands there stays. */
+export function isFree(state: FleetState, part: FleetPart, seat: FleetSeat): boolean {
+  if (seat.gpus.length !== part.accelerators || seat.nodes.length !== part.nodes) return false;
+  return seat.gpus.every((gpu) => {
+    if (gpu < 0 || gpu >= state.nodeOf.length) return false;
+    if (part.migProfile === null) return state.layout[gpu] === 0 && (state.computeFree[gpu] as number) >= part.computeMilli && (state.vramFree[gpu] as number) >= part.vramMib;
+    const book = state.pools[state.poolOfGpu(gpu)]?.book;
+    return book !== null && book !== undefined && state.computeFree[gpu] === WHOLE_ACCELERATOR_MILLI && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0);
+  });
+}
+
 /** Idle MIG instances of a profile that exist on a GPU, by where they begin: using one needs no change of geometry. */
 export type IdleStarts = (gpu: number, profile: string) => readonly number[];
 

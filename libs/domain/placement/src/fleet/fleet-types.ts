@@ -58,6 +58,8 @@ export interface FleetDemand {
   /** Only these nodes; null allows any. */
   readonly pinnedNodeIds: readonly string[] | null;
   readonly tolerations: readonly string[];
+  /** More of its replicas than this never stand in one failure domain; left out or null, {@link domainLimit} says how many. */
+  readonly perDomainMax?: number | null;
 }
 
 /** Where a replica sits: GPUs by their number in the fleet, and the first memory slice of its MIG instance. */

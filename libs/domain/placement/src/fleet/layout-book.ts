@@ -58,6 +58,7 @@ export class LayoutBook {
     return this.numberOf([...this.layoutOf(layout), instance]);
   }
 
+
   remove(layout: number, profile: string, start: number): number {
     return this.numberOf(this.layoutOf(layout).filter((instance) => instance.profile !== profile || instance.start !== start));
   }

@@ -36,7 +36,8 @@ export function chooseDrains(demand: PlacementDemand, isLeaving: (nodeId: string
   });
 }
 
-function dispensableFirst({ replica: one }: ReplicaUnit, { replica: other }: ReplicaUnit, isLeaving: (nodeId: string) => boolean): number {
+/** Which of two wanted replicas is missed least. */
+export function dispensableFirst({ replica: one }: ReplicaUnit, { replica: other }: ReplicaUnit, isLeaving: (nodeId: string) => boolean): number {
   return (
     Number(other.nodeIds.some(isLeaving)) - Number(one.nodeIds.some(isLeaving)) ||
     Number(one.isReady) - Number(other.isReady) ||

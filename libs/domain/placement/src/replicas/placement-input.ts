@@ -56,6 +56,8 @@ export interface Holding {
   readonly cpuMilli: number;
   readonly hostMemoryBytes: number;
   readonly mig: MigInstance | null;
+  /** It drains: what it holds comes free by itself. */
+  readonly isLeaving?: boolean;
 }
 
 /** A replica of the endpoint that neither ended nor drains. */
@@ -117,12 +119,29 @@ export interface PlacementInput {
   readonly nodes: readonly PlacementNode[];
   readonly holdings: readonly Holding[];
   readonly demands: readonly PlacementDemand[];
+  /** By endpoint: what was promised, and who shares the rest. An endpoint without an entry has {@link NO_STANDING}. */
+  readonly standings?: ReadonlyMap<string, EndpointStanding>;
   readonly nowMs: number;
   /** How long a replica takes from its placement to being ready, in milliseconds: what a move costs follows from it. */
   readonly typicalStartMs: number;
   /** Replicas that one plan adds at most. */
   readonly placementsMax: number;
 }
+
+/** What an endpoint was promised, and whose share its other replicas count to. */
+export interface EndpointStanding {
+  readonly tenantId: string;
+  /** Of the tenant, in the sharing of what is not promised. */
+  readonly weight: number;
+  /** Of replicas that were not promised: lower ones are preempted first. */
+  readonly priority: number;
+  /** Replicas that it never falls under, and how urgent they are. */
+  readonly floor: number;
+  readonly floorPriority: number;
+}
+
+/** All endpoints are one tenant's, and nothing is promised. */
+export const NO_STANDING: EndpointStanding = { tenantId: '', weight: 1, priority: 0, floor: 0, floorPriority: 0 };
 
 /** Rules of an endpoint that sets none: one node, any market but spot, no share set aside. */
 export const NO_RULES: PlacementRules = {

@@ -1,5 +1,6 @@
 import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-events';
 import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
+import { isFree } from '../fleet/find-seat.js';
 import type { FleetPart, FleetSeat } from '../fleet/fleet-types.js';
 import { assessNode, rank, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
 import { chooseDrains, countOf, unitsOf } from './choose-drains.js';
@@ -11,7 +12,9 @@ import { isMoving, planInstanceRoom, type PlannedMove } from './plan-moves.js';
 import type { PlacedReplica, PlacementDemand, PlacementInput, PlacementNode } from './placement-input.js';
 import type { PlacementPlan, PlannedDrain, PlannedPlacement } from './placement-plan.js';
 import { CANDIDATES_TOLD_MAX, REASON_LENGTH_MAX, refuseForBackoff, refuseForHoles, refuseForSpace } from './refuse.js';
+import { rankDemands } from './rank-demands.js';
 import { acceleratorsOf, bytesOfEach, waysOf, type ReplicaWay } from './replica-ways.js';
+import { RoomMaker, type MadeRoom } from './room-maker.js';
 import { dollarsPerHour, MIB, RunningFleet } from './running-fleet.js';
 import { START_FAILURES_TOLD_MIN } from './start-backoff.js';
 
@@ -20,6 +23,13 @@ export const LEAVING_MOVES_MAX = 32;
 
 /** So long before a node is taken back its replicas drain, whether their successors are ready or not. */
 export const RECLAIM_DRAIN_MS = 30_000;
+
+/** Room that nobody else of a plan may take. */
+interface KeptRoom {
+  readonly part: FleetPart;
+  readonly seat: FleetSeat;
+  readonly isPromised: boolean;
+}
 
 /**
  * Decides which replicas to place where, which to drain and what has to be refused, each with its reason, and how nodes that are
@@ -42,33 +52,79 @@ export class ReplicaPlanner {
   }
 
   plan(): PlacementPlan {
-    const { demands, nowMs, placementsMax } = this.input;
+    const { demands, nowMs } = this.input;
     const leaving = new Map(this.nodes.filter((node) => node.drainReason !== null || node.reclaimAtMs !== null).map((node) => [node.nodeId, node]));
-    for (const { demand } of this.missingUnits()) {
-      // What is left waits for the next plan: one must not keep the service from hearing heartbeats.
-      if (this.placements.length >= placementsMax) break;
-      if (this.refusals.has(demand.endpointId)) continue;
-      if (demand.profileHoles.length > 0) this.refusals.set(demand.endpointId, refuseForHoles(demand, this.placedOf(demand)));
-      else this.placeOne(demand, null);
-    }
     const drains = demands.flatMap((demand) => chooseDrains(demand, (nodeId) => leaving.has(nodeId)));
+    const preempted = this.placeMissing(new Set(drains.map((drain) => drain.replicaId)));
     const overdue = this.leave(leaving, new Set(drains.map((drain) => drain.replicaId)));
     this.makeInstanceRoom();
     const waiting = demands.filter((demand) => isMissing(demand) && isWaiting(demand, nowMs));
     for (const demand of waiting) if (demand.backoff !== null && demand.backoff.failuresInRow >= START_FAILURES_TOLD_MIN) this.refusals.set(demand.endpointId, refuseForBackoff(demand, countOf(demand), demand.backoff));
     return {
       placements: this.placements,
-      drains: [...drains, ...overdue],
-      refusals: [...this.refusals.values()],
+      drains: [...drains, ...overdue.filter(({ replicaId }) => !preempted.some((drain) => drain.replicaId === replicaId)), ...preempted],
+      refusals: [...this.refusals.values()].sort((one, other) => compareText(one.endpointId, other.endpointId)),
       retryAtMs: waiting.length === 0 ? null : Math.min(...waiting.map((demand) => demand.backoff?.retryAtMs ?? nowMs)),
     };
+  }
+
+  /** Places what is missing in its order; what finds no room may have some made for it. Returns who has to give way. */
+  private placeMissing(drained: ReadonlySet<string>): readonly PlannedDrain[] {
+    const ranked = rankDemands(this.fleet, this.input.demands, this.input.standings ?? new Map(), (demand) => isWaiting(demand, this.input.nowMs));
+    const preempted: PlannedDrain[] = [];
+    const kept: KeptRoom[] = [];
+    let maker: RoomMaker | undefined;
+    for (const { unit, demand } of ranked.units) {
+      // What is left waits for the next plan: one must not keep the service from hearing heartbeats.
+      if (this.placements.length >= this.input.placementsMax) break;
+      const isRefused = this.refusals.has(demand.endpointId);
+      if (!isRefused && demand.profileHoles.length > 0) this.refusals.set(demand.endpointId, refuseForHoles(demand, this.placedOf(demand)));
+      else if (!isRefused && this.placeOne(demand, null) !== undefined) continue;
+      if (demand.profileHoles.length > 0 || (isRefused && !unit.isPromised)) continue;
+      maker ??= new RoomMaker(this.input, ranked, drained);
+      const made = maker.makeRoom(unit, demand, this.placements);
+      if (made === undefined) {
+        this.blameKept(demand, kept);
+        continue;
+      }
+      preempted.push(...made.drains);
+      kept.push({ ...this.keepFree(made), isPromised: unit.isPromised });
+      const refusal = this.refusals.get(demand.endpointId);
+      if (refusal !== undefined) this.refusals.set(demand.endpointId, { ...refusal, hint: 'room is being made for it: other replicas drain' });
+    }
+    return preempted;
+  }
+
+  /** Where a replica would have room but for what is kept for others, its refusal says so. */
+  private blameKept(demand: PlacementDemand, kept: readonly KeptRoom[]): void {
+    const refusal = this.refusals.get(demand.endpointId);
+    if (refusal === undefined || kept.length === 0 || (refusal.code !== 'no_room' && refusal.code !== 'no_memory')) return;
+    for (const { part, seat } of kept) this.fleet.state.release(part, seat);
+    const about = this.assessment(demand, null);
+    const wouldFit = this.nodes.filter((node) => assessNode(node, about).kind === 'eligible').length >= demand.rules.nodes;
+    for (const { part, seat } of kept) this.fleet.state.take(part, seat);
+    if (!wouldFit) return;
+    const isPromised = kept.some((room) => room.isPromised);
+    this.refusals.set(demand.endpointId, { ...refusal, code: isPromised ? 'reserved' : 'fair_share', reason: isPromised ? 'the room that there is, is kept for replicas that were promised' : 'the room that there is, is kept for tenants below their fair share' });
+  }
+
+  /** Nobody else of this plan takes room that is made for somebody. Returns what was taken. */
+  private keepFree({ way: { part }, seat }: MadeRoom): Pick<KeptRoom, 'part' | 'seat'> {
+    const { state } = this.fleet;
+    const [gpu] = seat.gpus;
+    const book = gpu === undefined ? null : state.pools[state.poolOfGpu(gpu)]?.book;
+    const isPlaceable = part.migProfile === null || (gpu !== undefined && book !== null && book !== undefined && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0));
+    const taken = isPlaceable ? part : { ...part, migProfile: null, computeMilli: WHOLE_ACCELERATOR_MILLI, vramMib: 0 };
+    state.take(taken, seat);
+    return { part: taken, seat };
   }
 
   /** Takes the seat of a successor, where it is free. */
   move({ demand, replica, way, seat, why }: PlannedMove): PlannedPlacement | undefined {
     const [gpu] = seat.gpus;
     const node = gpu === undefined ? undefined : this.fleet.ownerOf(gpu);
-    if (gpu === undefined || node === undefined || !isFree(this.fleet, way.part, seat)) return undefined;
+    const { state } = this.fleet;
+    if (gpu === undefined || node === undefined || !state.hostFits(state.nodeOf[gpu] as number, way.part) || !isFree(state, way.part, seat)) return undefined;
     const to = `${way.part.migProfile === null ? '' : `${way.part.migProfile} at slice ${seat.start ?? 0} of `}${this.fleet.acceleratorOf(gpu).acceleratorId} of ${node.hostname}`;
     return this.seat(demand, way, seat, replica.replicaId, { summary: `${replica.replicaId} moves to ${to} and ${why}`, candidates: [{ nodeId: node.nodeId, score: null, excluded: null }] });
   }
@@ -183,20 +239,6 @@ export class ReplicaPlanner {
   private placedOf(demand: PlacementDemand): number {
     return countOf(demand) + this.placements.filter((placement) => placement.endpointId === demand.endpointId && placement.replaces === null).length;
   }
-
-  private missingUnits(): readonly { readonly demand: PlacementDemand; readonly ordinal: number }[] {
-    const units: { readonly demand: PlacementDemand; readonly ordinal: number }[] = [];
-    for (const demand of this.input.demands) {
-      if (isWaiting(demand, this.input.nowMs)) continue;
-      for (let ordinal = countOf(demand); ordinal < demand.wanted; ordinal += 1) units.push({ demand, ordinal });
-    }
-    return units.sort((one, other) =>
-      other.demand.priority - one.demand.priority ||
-      one.ordinal - other.ordinal ||
-      acceleratorsOf(other.demand) - acceleratorsOf(one.demand) ||
-      bytesOfEach(other.demand) - bytesOfEach(one.demand) ||
-      compareText(one.demand.endpointId, other.demand.endpointId));
-  }
 }
 
 /** The plan for a fleet as it is; see {@link ReplicaPlanner}. */
@@ -210,14 +252,6 @@ function isMissing(demand: PlacementDemand): boolean {
 
 function isWaiting(demand: PlacementDemand, nowMs: number): boolean {
   return demand.backoff !== null && demand.backoff.retryAtMs > nowMs;
-}
-
-/** Whether a part of one accelerator can be seated there now. */
-function isFree({ state }: RunningFleet, part: FleetPart, { gpus: [gpu], nodes: [node], start }: FleetSeat): boolean {
-  if (gpu === undefined || node === undefined || !state.hostFits(node, part)) return false;
-  if (part.migProfile === null) return (state.computeFree[gpu] as number) >= part.computeMilli && (state.vramFree[gpu] as number) >= part.vramMib;
-  const book = state.pools[state.poolOfGpu(gpu)]?.book;
-  return book !== null && book !== undefined && state.computeFree[gpu] === WHOLE_ACCELERATOR_MILLI && book.canPlace(state.layout[gpu] as number, part.migProfile, start ?? 0);
 }
 
 /** The best node, or for a gang the best ones of one pool, all or none. */

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { PlacementRules } from '@penstock/contract-events';
-import { deployEndpoint, registerModelVersion } from '@penstock/contract-commands';
+import { adviseDeployment, deployEndpoint, registerModelVersion, type DeploymentAdviceView } from '@penstock/contract-commands';
 import type { DeployRequest } from '@penstock/contract-http';
 import { isOperator } from '@penstock/domain-access';
 import { parseArtifactUri } from '@penstock/domain-catalog';
@@ -16,6 +16,8 @@ import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
 
 /** How long the answer waits until this gateway knows the endpoint. */
 const READ_YOUR_WRITE_MS = 2_000;
+/** How long the answer waits for advice. */
+const ADVICE_TIMEOUT_MS = 2_000;
 const MILLI_PER_PERCENT = 10;
 const MILLI_PER_CORE = 1_000;
 
@@ -72,11 +74,26 @@ export class DeployRoutes implements RouteGroup {
       engineOptions: body.engine_options, rules,
     }, call, { params: PARAMS });
     await atMost(this.ports, READ_YOUR_WRITE_MS, this.views.catalog.waitFor('EV_REGISTRY', sequence));
+    const advice = await this.advise(endpointId, call);
     const isRunning = readyReplicasOf(this.views.fleet.state(), endpointId).length > 0;
     return {
       endpoint_id: endpointId, model_version_id: modelVersionId, status: isRunning ? 'running' : 'provisioning', estimated_ready_seconds: isRunning ? 0 : null,
-      endpoint_url: `${call.request.protocol}://${call.request.host}/v1`,
+      endpoint_url: `${call.request.protocol}://${call.request.host}/v1`, advice,
     };
+  }
+
+  /** Advice never stands in the way of a deployment: null while nobody can say. */
+  private async advise(endpointId: string, call: RouteCall<unknown, DeployRequest>): Promise<DeploymentAdviceView | null> {
+    const { body, principal } = call;
+    try {
+      const { advice } = await askService(this.ports, adviseDeployment, {
+        model: endpointId, organisationId: isOperator(principal) ? null : principal.organisationId, replicas: Math.max(1, body.hardware.min_replicas), isExact: body.serving.exact_reproducibility,
+      }, call, { timeoutMs: ADVICE_TIMEOUT_MS });
+      return advice;
+    } catch (error) {
+      this.ports.logger.debug({ err: error, endpointId }, 'no advice on the deployment');
+      return null;
+    }
   }
 }
 
