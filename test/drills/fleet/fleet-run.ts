@@ -8,7 +8,7 @@ import { handleCommand, silentLogger, type AggregateRef } from '@penstock/kernel
 import { SequentialIds } from '@penstock/testing-kit';
 import { ModelledEngines, VirtualTime } from '@penstock/testing-simulator';
 import { randomFrom } from '../../benchmarks/random.js';
-import { FleetAudit, type Violation } from './fleet-audit.js';
+import { FleetAudit, type AuditedDemand, type Violation } from './fleet-audit.js';
 import { PlatformProcess, type ProcessWorld } from './platform-process.js';
 import { TROUBLE_MS, type Action, type EndpointScript, type Scenario } from './scenario.js';
 import { SharedLog } from './shared-log.js';
@@ -68,6 +68,7 @@ class FleetRun {
 
   async run(): Promise<RunOutcome> {
     const startMs = this.time.now();
+    for (const endpoint of this.scenario.endpoints) this.audit.expect(endpoint.endpointId, demandOf(endpoint));
     for (const process of this.processes) process.start();
     for (const [index, endpoint] of this.scenario.endpoints.entries()) this.time.after((index * this.scenario.deployMs) / this.scenario.endpoints.length, () => void this.deploy(endpoint));
     for (const action of this.scenario.actions) this.time.after(action.atMs, () => this.act(action));
@@ -121,10 +122,9 @@ class FleetRun {
   }
 
   private async deploy(endpoint: EndpointScript): Promise<void> {
-    const { endpointId, weightBytes, kvBytesPerToken, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot, organisationId } = endpoint;
+    const { endpointId, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot, organisationId } = endpoint;
     const modelVersionId = `mv_${endpointId}`;
-    const memory = { weightBytes, kvBytesPerToken, overheadBytes: 0, basis: 'declared' } as const;
-    this.audit.expect(endpointId, { type: acceleratorType, count: acceleratorCount, nodes, migProfile, allowsSpot, bytesEach: Math.ceil(replicaMemoryBytes(memory, SERVING) / acceleratorCount / nodes) });
+    const memory = memoryOf(endpoint);
     const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
     const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
     await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
@@ -249,4 +249,13 @@ class FleetRun {
     const commandId = this.ids.next('cmd');
     await this.log.append({ ref, events: [event], expected: 'any', commandId, correlationId: commandId, causationId: commandId, source: 'penstock/drill', nowMs: this.time.now() });
   }
+}
+
+function memoryOf({ weightBytes, kvBytesPerToken }: EndpointScript) {
+  return { weightBytes, kvBytesPerToken, overheadBytes: 0, basis: 'declared' } as const;
+}
+
+function demandOf(endpoint: EndpointScript): AuditedDemand {
+  const { acceleratorType: type, acceleratorCount: count, nodes, migProfile, allowsSpot } = endpoint;
+  return { type, count, nodes, migProfile, allowsSpot, bytesEach: Math.ceil(replicaMemoryBytes(memoryOf(endpoint), SERVING) / count / nodes) };
 }

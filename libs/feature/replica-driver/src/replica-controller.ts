@@ -145,13 +145,20 @@ export class ReplicaController {
     if (outcome.kind === 'refused') this.parts.logger.info({ replicaId, command: command.kind, reason: outcome.refusal.message }, 'the replica moved on meanwhile');
   }
 
-  /** Of each endpoint, all wanted replicas but one have to stay whatever an operator drains. */
+  /**
+   * Of each endpoint, all wanted replicas but one have to stay whatever an operator drains. What the scheduler itself drains is
+   * decided: while it does, no more have to stay than would without.
+   */
   private async protect(): Promise<void> {
-    const { ports, catalog, scaling, logger } = this.parts;
+    const { ports, catalog, scaling, fleet, logger } = this.parts;
+    const replicas = Map.groupBy(fleet.state().replicas.values(), (replica) => replica.endpointId);
     const budgets: DisruptionBudget[] = [];
     for (const { endpointId, status } of catalog.state().endpoints.values()) {
       const wanted = status === 'active' ? (scaling.state().wanted.get(endpointId)?.replicas ?? 0) : 0;
-      if (wanted > 0) budgets.push({ endpointId, availableMin: wanted - 1 });
+      if (wanted === 0) continue;
+      const own = replicas.get(endpointId) ?? [];
+      const isDraining = own.some((replica) => replica.phase === 'draining');
+      budgets.push({ endpointId, availableMin: isDraining ? Math.min(wanted - 1, own.filter((replica) => replica.phase === 'ready').length) : wanted - 1 });
     }
     const content = JSON.stringify(budgets);
     if (content === this.protectedBy) return;

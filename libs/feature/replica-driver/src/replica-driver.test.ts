@@ -94,8 +94,15 @@ describe('a driver of replicas', () => {
     expect(world.driver.replicas().map((seen) => seen.replicaId)).toEqual(['rep_01']);
   });
 
-  test('keeps all wanted replicas but one through drains of others', () => {
+  test('keeps all wanted replicas but one through drains of others, and none in the way of its own', async () => {
     expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 1 }]);
+    await world.place('rep_01');
+    await world.run(1_000);
+    expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 1 }]);
+    world.running = 1;
+    await world.say('rep_01', { kind: 'start-drain', reason: 'it gives way' });
+    await world.run(200);
+    expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 0 }]);
   });
 });
 

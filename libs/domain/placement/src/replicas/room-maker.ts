@@ -1,6 +1,6 @@
 import { chooseVictims, type Holder } from '../commitments/choose-victims.js';
-import { mayPreempt } from '../commitments/may-preempt.js';
-import type { RankedUnit } from '../commitments/rank-units.js';
+import { mayPreempt, mayPreemptAll } from '../commitments/may-preempt.js';
+import type { EndpointClaim, RankedUnit } from '../commitments/rank-units.js';
 import { dispensableFirst, unitsOf } from './choose-drains.js';
 import { closedBecause } from './exclusions.js';
 import { NO_STANDING, type EndpointStanding, type Holding, type PlacementDemand, type PlacementInput } from './placement-input.js';
@@ -33,6 +33,8 @@ export interface MadeRoom {
 export class RoomMaker {
   private readonly after: RunningFleet;
   private readonly holders: Holder[];
+  /** What each tenant holds, with what this plan gives and takes so far. */
+  private readonly heldByTenant: Map<string, number[]>;
   private roomsMade = 0;
   private placed = 0;
 
@@ -40,6 +42,7 @@ export class RoomMaker {
   constructor(input: PlacementInput, private readonly ranked: RankedDemands, drained: ReadonlySet<string>) {
     const staying = input.holdings.filter(({ replicaId, isLeaving }) => isLeaving !== true && !drained.has(replicaId));
     this.after = new RunningFleet(input.nodes, staying);
+    this.heldByTenant = new Map([...ranked.ranking.heldByTenant].map(([tenantId, held]) => [tenantId, [...held]]));
     this.holders = dispensable(input, this.after, staying, drained);
   }
 
@@ -49,9 +52,10 @@ export class RoomMaker {
     const claim = this.ranked.claims.get(demand.endpointId);
     if (claim === undefined || this.roomsMade >= ROOMS_MADE_MAX) return undefined;
     const { state } = this.after;
+    const shares = { shared: this.ranked.ranking.shared, heldByTenant: this.heldByTenant };
     const victims = this.holders.filter((holder) => {
       const victim = this.ranked.claims.get(holder.endpointId);
-      return victim !== undefined && mayPreempt(unit, claim, victim, this.ranked.ranking);
+      return victim !== undefined && mayPreempt(unit, claim, victim, shares);
     });
     const isAllowed = (node: number): boolean => {
       const owner = this.after.owners[node];
@@ -59,7 +63,11 @@ export class RoomMaker {
     };
     const plan = chooseVictims(state, waysOf(demand, state.pools), victims, isAllowed);
     if (plan === undefined) return undefined;
+    const losers = plan.victims.flatMap((victim) => this.ranked.claims.get(victim.endpointId) ?? []);
+    if (!unit.isPromised && !mayPreemptAll(claim, losers, shares)) return undefined;
     this.roomsMade += 1;
+    for (const loser of losers) this.account(loser, -1);
+    if (!unit.isPromised) this.account(claim, 1);
     for (const { replicaId, seated } of plan.victims) {
       state.release(seated.part, seated.seat);
       this.holders.splice(this.holders.findIndex((holder) => holder.replicaId === replicaId), 1);
@@ -69,7 +77,14 @@ export class RoomMaker {
     return { way: plan.way, seat: plan.seat, drains: plan.victims.map(({ endpointId, replicaId }) => ({ endpointId, replicaId, reason: why })) };
   }
 
+  private account({ tenantId, use }: EndpointClaim, sign: 1 | -1): void {
+    const held = this.heldByTenant.get(tenantId) ?? use.map(() => 0);
+    this.heldByTenant.set(tenantId, use.map((amount, index) => (held[index] ?? 0) + sign * amount));
+  }
+
   private hold(placement: PlannedPlacement): void {
+    const claim = this.ranked.claims.get(placement.endpointId);
+    if (claim !== undefined && placement.replaces === null) this.account(claim, 1);
     const found = this.after.seatOf({ ...placement, replicaId: '' });
     if (found !== undefined) this.after.state.take(found.part, found.seat);
   }
