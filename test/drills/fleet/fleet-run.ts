@@ -49,6 +49,7 @@ class FleetRun {
   private readonly network: SignalNetwork;
   private readonly processes: PlatformProcess[] = [];
   private readonly nodeIds: readonly string[];
+  private readonly deployed = new Set<string>();
   /** By rack, the number of the process that speaks for it. */
   private readonly driverOf = new Map<string, number>();
 
@@ -125,6 +126,7 @@ class FleetRun {
     const { endpointId, acceleratorType, acceleratorCount, nodes, migProfile, allowsSpot, organisationId } = endpoint;
     const modelVersionId = `mv_${endpointId}`;
     const memory = memoryOf(endpoint);
+    this.deployed.add(endpointId);
     const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
     const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
     await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
@@ -157,7 +159,7 @@ class FleetRun {
     switch (action.kind) {
       case 'want': return void this.want(this.endpointOf(action.endpoint), action.replicas);
       case 'reserve': return void this.reserve(action);
-      case 'retire': return void this.append({ context: 'registry', aggregate: 'endpoint', id: this.endpointOf(action.endpoint) }, { type: 'endpoint.retired.v1', data: { endpointId: this.endpointOf(action.endpoint), reason: 'the script retires it' } });
+      case 'retire': return !this.deployed.has(this.endpointOf(action.endpoint)) ? undefined : void this.append({ context: 'registry', aggregate: 'endpoint', id: this.endpointOf(action.endpoint) }, { type: 'endpoint.retired.v1', data: { endpointId: this.endpointOf(action.endpoint), reason: 'the script retires it' } });
       case 'hang-starts': return fleet.hangStarts(this.endpointOf(action.endpoint), action.count);
       case 'fail-starts': return fleet.failStarts(this.endpointOf(action.endpoint), action.count);
       case 'crash-engine': {
