@@ -17,6 +17,9 @@ export interface PlanningState {
 
 const MILLI_PER_CORE = 1_000;
 
+/** Placements of one run; the next run goes on. It bounds one append to the ledger. */
+export const PLACEMENTS_PER_RUN_MAX = 100;
+
 /** Puts together what the planner needs. Pure. */
 export function buildPlacementInput(state: PlanningState): PlacementInput {
   const { fleet, nowMs } = state;
@@ -37,7 +40,7 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     demands.push(demand);
     standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: nodesUp(state), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet) };
+  return { nodes: nodesUp(state), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
 }
 
 /** A start is expected to take this long as long as none was seen. */

@@ -4,7 +4,7 @@ import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, 
 import type { CommitmentBook, PlacementPlan, PlannedDrain, TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
-import { buildPlacementInput } from './build-placement-input.js';
+import { buildPlacementInput, PLACEMENTS_PER_RUN_MAX } from './build-placement-input.js';
 import type { PromiseKeeper } from './commitments/promise-keeper.js';
 import type { SchedulerConfig } from './config.js';
 import type { FleetWriter } from './fleet-writer.js';
@@ -13,9 +13,6 @@ import type { PeerWatch } from './peer-watch.js';
 import type { MigDesk } from './mig-desk.js';
 import type { PlanWatch } from './plan-watch.js';
 import { findStuckReplicas } from './stuck-replicas.js';
-
-/** Placements of one run; the next run goes on. It bounds one append to the ledger. */
-const PLACEMENTS_PER_RUN_MAX = 100;
 
 export interface ReconcilerParts {
   readonly config: SchedulerConfig;

@@ -41,7 +41,6 @@ export interface Assessment {
   readonly fleet: RunningFleet;
   readonly demand: PlacementDemand;
   readonly ways: readonly ReplicaWay[];
-  readonly meter: FragmentationMeter;
   /** Replicas of the endpoint by node and by failure domain, the one to be replaced left out. */
   readonly siblings: ReadonlyMap<string, number>;
   readonly inDomain: ReadonlyMap<string, number>;
@@ -100,9 +99,8 @@ export function compareEligible(one: Eligible, other: Eligible): number {
 }
 
 function scoreSeat(node: PlacementNode, way: ReplicaWay, seat: FoundSeat, about: Assessment): Eligible {
-  const { demand, fleet, siblings: on, inDomain, meter } = about;
+  const { demand, fleet, siblings: on, inDomain } = about;
   const siblings = on.get(node.nodeId) ?? 0;
-  const perNode = partOfNode(way.part);
   const isCrowded = fleet.domains > 1 && (inDomain.get(node.failureDomain) ?? 0) >= domainLimit(demand.wanted);
   // A second copy on the same node gains no availability, so artifacts there are no reason to prefer it.
   const isWarm = siblings === 0 && demand.warmNodeIds.has(node.nodeId);
@@ -112,9 +110,23 @@ function scoreSeat(node: PlacementNode, way: ReplicaWay, seat: FoundSeat, about:
   const dearest = Math.max(1e-9, ...fleet.state.pools.map(({ pricePerGpu }) => pricePerGpu));
   const dollars = ((share * seat.gpus.length + OPENING_SHARE * seat.opened) * (pool?.pricePerGpu ?? 0)) / dearest;
   const score =
-    fit - meter.growth(perNode, seat) - DOLLAR_WEIGHT * dollars + (isWarm ? WARM_BONUS : 0) + (demand.acceleratorType === null && pool?.gpuType !== 'cpu' ? GPU_BONUS : 0) -
+    fit - DOLLAR_WEIGHT * dollars + (isWarm ? WARM_BONUS : 0) + (demand.acceleratorType === null && pool?.gpuType !== 'cpu' ? GPU_BONUS : 0) -
     siblings * SIBLING_MALUS - failures * FAILURE_MALUS - (isCrowded ? CROWDED_MALUS : 0);
-  return { kind: 'eligible', node, way, seat, score: Math.round(score * SCORE_STEPS) / SCORE_STEPS, siblings, isWarm, isCrowded, freeAfterMib };
+  return { kind: 'eligible', node, way, seat, score: rounded(score), siblings, isWarm, isCrowded, freeAfterMib };
+}
+
+/** Nodes whose fragmentation is measured, the best ones by everything else first: measuring costs more than all the rest. */
+export const FRAGMENTATION_MEASURED_MAX = 64;
+
+/** Best first, with what each choice would fragment taken into account for the best of them. */
+export function rank(eligible: readonly Eligible[], meter: FragmentationMeter): readonly Eligible[] {
+  const sorted = [...eligible].sort(compareEligible);
+  const measured = sorted.slice(0, FRAGMENTATION_MEASURED_MAX).map((one) => ({ ...one, score: rounded(one.score - meter.growth(partOfNode(one.way.part), one.seat)) }));
+  return [...measured.sort(compareEligible), ...sorted.slice(FRAGMENTATION_MEASURED_MAX)];
+}
+
+function rounded(score: number): number {
+  return Math.round(score * SCORE_STEPS) / SCORE_STEPS;
 }
 
 /** What one member of a gang takes of its node. */

@@ -124,6 +124,8 @@ export interface PlacementInput {
   readonly nowMs: number;
   /** How long a replica takes from its placement to being ready, in milliseconds: what a move costs follows from it. */
   readonly typicalStartMs: number;
+  /** Replicas that one plan adds at most. */
+  readonly placementsMax: number;
 }
 
 /** What an endpoint was promised, and whose share its other replicas count to. */

@@ -2,7 +2,7 @@ import type { PlacementRefusedV2, ReplicaPlacedV2 } from '@penstock/contract-eve
 import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
 import { isFree } from '../fleet/find-seat.js';
 import type { FleetPart, FleetSeat } from '../fleet/fleet-types.js';
-import { assessNode, compareEligible, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
+import { assessNode, rank, type Assessment, type Candidate, type Eligible, type Excluded } from './candidates.js';
 import { chooseDrains, countOf, unitsOf } from './choose-drains.js';
 import { compareText } from './compare-text.js';
 import { formatBytes } from './format-bytes.js';
@@ -42,6 +42,8 @@ export class ReplicaPlanner {
   private readonly nodes: readonly PlacementNode[];
   private readonly placements: PlannedPlacement[] = [];
   private readonly refusals = new Map<string, PlacementRefusedV2>();
+  /** Why nodes were left out, by what was asked for in vain: a plan only takes room, so that asking again is no use. */
+  private readonly inVain = new Map<string, readonly Excluded[]>();
 
   constructor(private readonly input: PlacementInput) {
     this.fleet = new RunningFleet(input.nodes, input.holdings);
@@ -73,6 +75,8 @@ export class ReplicaPlanner {
     const kept: KeptRoom[] = [];
     let maker: RoomMaker | undefined;
     for (const { unit, demand } of ranked.units) {
+      // What is left waits for the next plan: one must not keep the service from hearing heartbeats.
+      if (this.placements.length >= this.input.placementsMax) break;
       const isRefused = this.refusals.has(demand.endpointId);
       if (!isRefused && demand.profileHoles.length > 0) this.refusals.set(demand.endpointId, refuseForHoles(demand, this.placedOf(demand)));
       else if (!isRefused && this.placeOne(demand, null) !== undefined) continue;
@@ -146,15 +150,19 @@ export class ReplicaPlanner {
 
   /** Finds a place for one replica of the demand, takes it, and says why; `replacing` is the replica in whose place it comes. */
   placeOne(demand: PlacementDemand, replacing: { readonly replica: PlacedReplica; readonly why: string } | null): PlannedPlacement | undefined {
+    const shape = JSON.stringify([demand.engine, demand.acceleratorType, demand.acceleratorCount, demand.memoryBytes, demand.rules]);
+    const known = this.inVain.get(shape);
+    if (known !== undefined) return this.refuse(demand, known, replacing?.why);
     const about = this.assessment(demand, replacing?.replica ?? null);
     const candidates = this.nodes.map((node) => assessNode(node, about));
-    const eligible = candidates.filter((candidate): candidate is Eligible => candidate.kind === 'eligible').sort(compareEligible);
+    const eligible = rank(candidates.filter((candidate): candidate is Eligible => candidate.kind === 'eligible'), this.meter);
     const excluded = candidates.filter((candidate): candidate is Excluded => candidate.kind === 'excluded');
     const chosen = chooseMembers(eligible, demand.rules.nodes);
     const best = chosen[0];
     if (best === undefined) {
-      this.refuse(demand, refuseForSpace(demand, this.placedOf(demand), [...excluded, ...tooFew(eligible, demand)], this.fleet), replacing?.why);
-      return undefined;
+      const why = [...excluded, ...tooFew(eligible, demand)];
+      this.inVain.set(shape, why);
+      return this.refuse(demand, why, replacing?.why);
     }
     const seat: FleetSeat = { gpus: chosen.flatMap((one) => one.seat.gpus), nodes: chosen.flatMap((one) => one.seat.nodes), start: best.seat.start };
     const summary = replacing === null ? summaryOf(chosen, eligible.length, this.fleet) : `${replacing.why}; ${summaryOf(chosen, eligible.length, this.fleet)}`;
@@ -182,7 +190,8 @@ export class ReplicaPlanner {
     return placement;
   }
 
-  private refuse(demand: PlacementDemand, refusal: PlacementRefusedV2, why: string | undefined): void {
+  private refuse(demand: PlacementDemand, excluded: readonly Excluded[], why: string | undefined): undefined {
+    const refusal = refuseForSpace(demand, this.placedOf(demand), excluded, this.fleet);
     this.refusals.set(demand.endpointId, why === undefined ? refusal : { ...refusal, reason: `${why}: ${refusal.reason}`.slice(0, REASON_LENGTH_MAX) });
   }
 
@@ -196,7 +205,7 @@ export class ReplicaPlanner {
       for (const nodeId of new Set(nodeIds)) siblings.set(nodeId, (siblings.get(nodeId) ?? 0) + 1);
       for (const domain of new Set(nodeIds.flatMap((nodeId) => domainOf.get(nodeId) ?? []))) inDomain.set(domain, (inDomain.get(domain) ?? 0) + 1);
     }
-    return { fleet: this.fleet, demand, ways: waysOf(demand, this.fleet.state.pools), meter: this.meter, siblings, inDomain };
+    return { fleet: this.fleet, demand, ways: waysOf(demand, this.fleet.state.pools), siblings, inDomain };
   }
 
   /** Successors for the replicas on nodes that are to become empty, and the drains of those whose time is over. */

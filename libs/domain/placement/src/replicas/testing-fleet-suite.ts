@@ -30,7 +30,7 @@ export function demand(endpointId: string, overrides: Partial<Omit<PlacementDema
 }
 
 export function input(nodes: readonly PlacementNode[], demands: readonly PlacementDemand[], holdings: readonly Holding[] = []): PlacementInput {
-  return { nodes, demands, holdings, nowMs: 1_000_000, typicalStartMs: 60_000 };
+  return { nodes, demands, holdings, nowMs: 1_000_000, typicalStartMs: 60_000, placementsMax: 1_000 };
 }
 
 export function holding(nodeId: string, acceleratorIds: readonly string[], reservedBytes: number, change: Partial<Holding> = {}): Holding {
