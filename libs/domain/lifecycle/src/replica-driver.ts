@@ -57,6 +57,8 @@ export interface ReplicaObservation {
   readonly blocked: { readonly code: ReplicaFailureCode; readonly reason: string } | null;
   /** How it ended, and whether somebody asked for it; null unless `ended`. */
   readonly end: { readonly wasAsked: boolean; readonly reason: string } | null;
+  /** How far its pull is, where the driver sees that: a pull that moves is not taken for one that hangs. */
+  readonly pull?: { readonly completedBytes: number; readonly totalBytes: number } | undefined;
 }
 
 /** How many replicas of an endpoint have to stay whatever an operator drains. */

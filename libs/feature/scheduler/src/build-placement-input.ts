@@ -40,7 +40,7 @@ export function buildPlacementInput(state: PlanningState): PlacementInput {
     demands.push(demand);
     standings.set(endpoint.endpointId, standingOf(endpoint, floors.get(endpoint.endpointId), state.tiers));
   }
-  return { nodes: nodesUp(fleet, nowMs), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
+  return { nodes: nodesUp(state), holdings: holdingsOf(fleet), demands, standings, nowMs, typicalStartMs: typicalStartMs(fleet), placementsMax: PLACEMENTS_PER_RUN_MAX };
 }
 
 /** A start is expected to take this long as long as none was seen. */
@@ -58,8 +58,8 @@ export function holdingsOf(fleet: FleetState): readonly Holding[] {
   return [...living.map((replica) => ({ ...replica, isLeaving: replica.phase === 'draining' })), ...fleet.ledger.pending.values()];
 }
 
-/** Nodes that are up, as the planner takes them. Without the time, announced reclaims count however old they are. */
-export function nodesUp(fleet: FleetState, nowMs = Number.NEGATIVE_INFINITY): readonly PlacementNode[] {
+/** Nodes that are up, as the planner takes them. */
+export function nodesUp({ fleet, nowMs }: Pick<PlanningState, 'fleet' | 'nowMs'>): readonly PlacementNode[] {
   return [...fleet.nodes.values()].filter((node) => node.status === 'up').map((node) => toPlacementNode(node, fleet, nowMs));
 }
 

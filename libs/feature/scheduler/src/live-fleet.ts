@@ -17,8 +17,8 @@ export interface LiveFleet {
 }
 
 /** Nodes that are up, with what stands on them and what was decided for them. Pure. */
-export function liveFleet(fleet: FleetState, catalog: CatalogState): LiveFleet {
-  const running = new RunningFleet(nodesUp(fleet), []);
+export function liveFleet(fleet: FleetState, catalog: CatalogState, nowMs: number): LiveFleet {
+  const running = new RunningFleet(nodesUp({ fleet, nowMs }), []);
   const { state } = running;
   const nodes = state.nodes.map((node, number): FleetNode => {
     const [first] = running.numbersOf.get(node.nodeId) ?? [];

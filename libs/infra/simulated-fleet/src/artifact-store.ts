@@ -1,8 +1,9 @@
-import type { SharedTransfers } from './shared-transfers.js';
+import type { RunningTransfer, SharedTransfers } from './shared-transfers.js';
 
 interface Pull {
   readonly waiting: Set<() => void>;
-  readonly cancel: () => void;
+  readonly bytes: number;
+  readonly transfer: RunningTransfer;
 }
 
 /** What one node's disk keeps of artifacts: each is pulled once however many replicas wait for it, and the oldest unused go first. */
@@ -33,25 +34,31 @@ export class ArtifactStore {
     return () => {
       pull.waiting.delete(onThere);
       if (pull.waiting.size > 0 || this.pulls.get(artifact) !== pull) return;
-      pull.cancel();
+      pull.transfer.cancel();
       this.pulls.delete(artifact);
     };
   }
 
+  /** How far the pull of an artifact is; undefined when none is under way. */
+  progressOf(artifact: string): { readonly completedBytes: number; readonly totalBytes: number } | undefined {
+    const pull = this.pulls.get(artifact);
+    return pull === undefined ? undefined : { completedBytes: Math.round(pull.bytes - pull.transfer.leftBytes()), totalBytes: Math.round(pull.bytes) };
+  }
+
   /** A node that dies breaks its pulls off; what lies on the disk stays. */
   breakOff(): void {
-    for (const pull of this.pulls.values()) pull.cancel();
+    for (const pull of this.pulls.values()) pull.transfer.cancel();
     this.pulls.clear();
   }
 
   private begin(artifact: string, bytes: number): Pull {
     const waiting = new Set<() => void>();
-    const cancel = this.transfers.start(this.nodeId, bytes, this.networkBps, () => {
+    const transfer = this.transfers.start(this.nodeId, bytes, this.networkBps, () => {
       this.pulls.delete(artifact);
       this.keep(artifact, bytes);
       for (const onThere of waiting) onThere();
     });
-    const pull = { waiting, cancel };
+    const pull = { waiting, bytes, transfer };
     this.pulls.set(artifact, pull);
     return pull;
   }

@@ -1,5 +1,12 @@
 import type { Clock, Timers } from '@penstock/kernel';
 
+/** A pull under way. */
+export interface RunningTransfer {
+  leftBytes(): number;
+  /** Breaks it off. */
+  cancel(): void;
+}
+
 interface Transfer {
   readonly nodeId: string;
   readonly capBps: number;
@@ -30,22 +37,29 @@ export class SharedTransfers {
     return [...this.active].filter((transfer) => transfer.nodeId === nodeId).reduce((sum, transfer) => sum + transfer.rateBps, 0);
   }
 
-  /** Calls `onDone` once the bytes are there. Returns how to break it off. */
-  start(nodeId: string, bytes: number, capBps: number, onDone: () => void): () => void {
+  /** Calls `onDone` once the bytes are there. */
+  start(nodeId: string, bytes: number, capBps: number, onDone: () => void): RunningTransfer {
     this.advance();
     const transfer: Transfer = { nodeId, capBps, onDone, leftBytes: bytes, rateBps: 0 };
     this.active.add(transfer);
     this.reschedule();
-    return () => {
-      if (!this.active.has(transfer)) return;
-      this.advance();
-      this.active.delete(transfer);
-      this.reschedule();
+    return {
+      leftBytes: () => Math.max(0, transfer.leftBytes - transfer.rateBps * this.secondsSince()),
+      cancel: () => {
+        if (!this.active.has(transfer)) return;
+        this.advance();
+        this.active.delete(transfer);
+        this.reschedule();
+      },
     };
   }
 
+  private secondsSince(): number {
+    return (this.clock.now() - this.lastMs) / MS_PER_SECOND / this.timeScale;
+  }
+
   private advance(): void {
-    const seconds = (this.clock.now() - this.lastMs) / MS_PER_SECOND / this.timeScale;
+    const seconds = this.secondsSince();
     this.lastMs = this.clock.now();
     for (const transfer of this.active) transfer.leftBytes -= transfer.rateBps * seconds;
   }

@@ -128,7 +128,12 @@ export class SimulatedFleet {
 
   replicas(owns: (nodeId: string) => boolean): readonly ReplicaObservation[] {
     const seen: ReplicaObservation[] = [];
-    for (const { observation, assignment, parts } of this.running.values()) if (owns(assignment.nodeId) && parts[0]?.machine.isReachable === true) seen.push(observation);
+    for (const { observation, assignment, parts } of this.running.values()) {
+      const machine = parts[0]?.machine;
+      if (!owns(assignment.nodeId) || machine?.isReachable !== true) continue;
+      const pull = observation.phase === 'pulling' ? parts.map((part) => part.machine.store.progressOf(assignment.modelVersionId)).find((progress) => progress !== undefined) : undefined;
+      seen.push(pull === undefined ? observation : { ...observation, pull });
+    }
     return seen;
   }
 

@@ -32,9 +32,12 @@ describe('transfers that share bandwidth', () => {
     const time = new VirtualTime(0);
     const transfers = new SharedTransfers(time, time, 100, 1);
     let endedMs = 0;
-    const cancel = transfers.start('n1', 1_000, 100, () => expect('never').toBe('reached'));
+    const broken = transfers.start('n1', 1_000, 100, () => expect('never').toBe('reached'));
     transfers.start('n2', 1_000, 100, () => (endedMs = time.now()));
-    time.after(5_000, cancel);
+    time.after(5_000, () => {
+      expect(broken.leftBytes()).toBe(750);
+      broken.cancel();
+    });
     await time.run(HOUR_MS);
     // 50 a second for 5 s, then 100 a second.
     expect(endedMs).toBe(12_500);

@@ -20,6 +20,7 @@ describe('facts of a registered model version', () => {
   test('what is missing is named', () => {
     const declared = { ...registered, source: { kind: 'none' } as const, precision: null, parameters: null, layers: null, memory: { weightBytes: 0, kvBytesPerToken: 0, overheadBytes: 0, basis: 'declared' as const } };
     expect(factsOf('sim', declared)).toEqual({ kind: 'unknown', missing: ['weightBytes', 'precision', 'parameters', 'layers', 'kvBytesPerToken'] });
+    expect(factsOf('scores', { ...registered, capabilities: ['infer'], memory: { ...registered.memory, basis: 'assumed' } })).toMatchObject({ kind: 'known', facts: { kind: 'tensor', kvBytesPerToken: 0 } });
     expect(['F16', 'BF16', 'Q4_1', 'F8_E4M3'].map(precisionNamed)).toEqual(['fp16', 'bf16', 'q4_1', 'fp8']);
   });
 });

@@ -43,7 +43,8 @@ export function factsOf(modelName: string, registered: ModelVersionRegisteredV1)
     ...(precision === undefined ? ['precision'] : []),
     ...(parameters === null || parameters === 0 ? ['parameters'] : []),
     ...(layers === null || layers === 0 ? ['layers'] : []),
-    ...(memory.basis === 'header' ? [] : ['kvBytesPerToken']),
+    // Only what generates has a cache of keys and values.
+    ...(memory.basis === 'header' || kindOf(registered) !== 'llm' ? [] : ['kvBytesPerToken']),
   ];
   if (missing.length > 0 || parameters === null || layers === null || precision === undefined) return { kind: 'unknown', missing };
   const others = Object.fromEntries(Object.entries(BYTES_PER_PARAMETER).map(([name, bytes]) => [name, bytes * parameters]));
@@ -52,7 +53,7 @@ export function factsOf(modelName: string, registered: ModelVersionRegisteredV1)
     facts: {
       id: modelName, kind: kindOf(registered), params: parameters, activeParams: parameters, layers, hidden: Math.round(Math.sqrt(parameters / (PARAMETERS_PER_LAYER_AND_WIDTH2 * layers))),
       // Not in the header as it is kept: one head is the careful guess, since more would share the cache among more GPUs.
-      kvHeads: 1, vocabulary: 0, maxContext: registered.contextTokensMax, kvBytesPerToken: memory.kvBytesPerToken, weightBytes: { ...others, [precision]: memory.weightBytes }, status: 'header',
+      kvHeads: 1, vocabulary: 0, maxContext: registered.contextTokensMax, kvBytesPerToken: kindOf(registered) === 'llm' ? memory.kvBytesPerToken : 0, weightBytes: { ...others, [precision]: memory.weightBytes }, status: 'header',
     },
   };
 }

@@ -26,7 +26,7 @@ export function admitLevel(state: AdmissionState, reservationId: string, level: 
   if (own !== null && level.gpuType !== null && own !== level.gpuType) {
     return refusal(reservationId, level, 'hardware_mismatch', `${endpoint.name} runs on ${own} only: reserve ${own}, or deploy an endpoint on ${level.gpuType} and reserve that one`);
   }
-  const { nodes } = liveFleet(fleet, catalog);
+  const { nodes } = liveFleet(fleet, catalog, nowMs);
   const common = { reservationId, level: { ...level, gpuType: level.gpuType ?? own }, nodes, commitments: [...book.standing.values()], nodeToAdd, nowMs };
   if (promisedRate(level) === 0) {
     const part = partOfOne(endpoint, catalog);

@@ -114,6 +114,9 @@ describe('what would be', () => {
     expect(world.log.all('EV_FLEET')).toHaveLength(events);
     const huge = await world.commands.send(planDeployment, { model: 'meta-llama/Llama-3.1-405B-Instruct' });
     expect(huge).toMatchObject({ kind: 'ok', value: { plan: { fits: false, refused: [{ reason: expect.stringMatching(/would hold it|no known hardware/) as unknown }] } } });
+    await world.deploy('ep_cpu', { minReplicas: 0 }, {}, { modelName: MODEL, precision: 'BF16' });
+    await world.run(100);
+    expect(await world.commands.send(adviseDeployment, { model: 'ep_cpu' })).toMatchObject({ kind: 'ok', value: { advice: { kind: 'unknown', says: 'Neither speed nor price of cpu is known, so there is nothing to compare.' } } });
     const exact = await world.commands.send(adviseDeployment, { model: MODEL, isExact: true });
     expect(exact).toMatchObject({ kind: 'ok', value: { advice: { vetoes: [{ what: 'quantisation' }, { what: 'hardware' }] } } });
   });

@@ -68,7 +68,7 @@ export class PlanDesk {
     if (add.length + removeNodeIds.length + loseDomains.length === 0) return refused({ code: 'missing_required_parameter', message: 'Nothing changes: name nodes to add, to remove, or a failure domain to lose.', param: 'add' });
     const imagined = imagineNodes(add, 'add');
     if (imagined.kind === 'refused') return refused(imagined.refusal);
-    const live = liveFleet(this.parts.fleet.state(), this.parts.catalog.state());
+    const live = liveFleet(this.parts.fleet.state(), this.parts.catalog.state(), this.parts.clock.now());
     for (const [index, nodeId] of removeNodeIds.entries()) if (live.plannedIdsOf(nodeId).length === 0) return refused({ code: 'not_found', message: `No node ${nodeId} is up; look at the fleet for the ids of nodes.`, param: `removeNodeIds[${index}]` });
     const domains = new Set(live.nodes.map(({ failureDomain }) => failureDomain));
     for (const [index, domain] of loseDomains.entries()) if (!domains.has(domain)) return refused({ code: 'not_found', message: `No node that is up stands in the failure domain ${domain}; known ones are ${[...domains].slice(0, 20).join(', ') || 'none'}.`, param: `loseDomains[${index}]` });
@@ -84,10 +84,10 @@ export class PlanDesk {
     const { fleet, catalog } = this.parts;
     const knowledge = findModel(catalog.state(), imagined.model, imagined.organisationId);
     if (knowledge === undefined) return { code: 'model_not_found', message: `No endpoint, model version or well-known model is called ${imagined.model}. Give a name from the list of models, or a repository such as meta-llama/Llama-3.1-8B-Instruct.`, param: 'model' };
-    const live = liveFleet(fleet.state(), catalog.state());
+    const live = liveFleet(fleet.state(), catalog.state(), this.parts.clock.now());
     const own = imagined.gpuType ?? knowledge.endpoint?.hardware.acceleratorType ?? null;
     const gpuType = own === null ? null : gpuNameOf(own);
-    if (gpuType !== null && gpuTypeNamed(gpuType) === undefined && !live.nodes.some((node) => node.gpuType === gpuType)) return { code: 'invalid_value', message: `No GPU of type ${own ?? ''} is known. Take one of ${GPU_TYPES.map(({ type }) => type).join(', ')}, or leave it out.`, param: 'gpuType' };
+    if (imagined.gpuType !== null && gpuTypeNamed(imagined.gpuType) === undefined && !live.nodes.some((node) => node.gpuType === gpuType)) return { code: 'invalid_value', message: `No GPU of type ${imagined.gpuType} is known. Take one of ${GPU_TYPES.map(({ type }) => type).join(', ')}, or leave it out.`, param: 'gpuType' };
     const precision = imagined.precision === null ? knowledge.precision : precisionNamed(imagined.precision);
     const known = Object.keys(knowledge.model?.weightBytes ?? {});
     if (knowledge.model !== null && !known.includes(precision)) return { code: 'invalid_value', message: `${precision} is no precision of ${knowledge.name}. Take one of ${known.join(', ')}.`, param: 'precision' };
@@ -119,16 +119,23 @@ function hintOf({ knowledge, precision, hardware, shape, refusedProfiles, live }
 /** Compares the fleet's hardware and all that the catalogue has a price for. */
 function advise({ imagined, knowledge, precision, gpuType, shape, objective, fleet, live, ratePerS, refusedProfiles }: Question): DeploymentAdviceView {
   if (knowledge.model === null) {
-    return { kind: 'unknown', current: null, best: null, savedDollarsPerHour: 0, savedPercent: 0, others: [], vetoes: [], says: `Too little is known of ${knowledge.name} for advice; missing: ${[...knowledge.missing, ...refusedProfiles].join(', ')}.` };
+    return noAdvice(`Too little is known of ${knowledge.name} for advice; missing: ${[...knowledge.missing, ...refusedProfiles].join(', ')}.`);
   }
   const own = hardwareOf(live.nodes).filter(({ gpu }) => gpu.bandwidthGbPerS > 0);
+  // What runs on processors of our own is not compared with GPUs that would have to be bought.
+  const isElsewhere = gpuType === null ? knowledge.endpoint !== null && own.length === 0 : gpuTypeNamed(gpuType) === undefined;
+  if (isElsewhere) return noAdvice(`Neither speed nor price of ${gpuType ?? 'the hardware of this fleet'} is known, so there is nothing to compare.`);
   const others = GPU_TYPES.filter((gpu) => gpu.price.onDemand !== null && !own.some((one) => one.gpu.type === gpu.type)).map((gpu): FleetHardware => ({ gpu, sharing: 'shares', tensorParallel: gpu.nvlinkGbPerS > 0 ? [1, 2, 4, 8] : [1], gangPerNode: 0 }));
   const hardware = [...own, ...others];
   const precisions = [...new Set([precision, ...COMPARED_PRECISIONS])];
   const { profiles } = profilesOf(knowledge, fleet, precisions, hardware, shape);
   const price = (type: string): number | null => live.nodes.find((node) => node.gpuType === type && node.market === 'on_demand')?.pricePerGpu ?? gpuTypeNamed(type)?.price.onDemand ?? null;
-  const advice = adviseOn({ model: knowledge.model, precision, gpuType: gpuType !== null && gpuTypeNamed(gpuType) === undefined ? null : gpuType, profiles, hardware, ratePerS, objective, pricePerGpu: price, isExact: imagined.isExact });
+  const advice = adviseOn({ model: knowledge.model, precision, gpuType, profiles, hardware, ratePerS, objective, pricePerGpu: price, isExact: imagined.isExact });
   return { ...advice, others: [...advice.others], vetoes: [...advice.vetoes] };
+}
+
+function noAdvice(says: string): DeploymentAdviceView {
+  return { kind: 'unknown', current: null, best: null, savedDollarsPerHour: 0, savedPercent: 0, others: [], vetoes: [], says };
 }
 
 /** The planner's nodes are told as the fleet's. */
