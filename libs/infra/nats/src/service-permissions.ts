@@ -55,7 +55,7 @@ const serviceAccess = {
   batch: { ...nothing, writes: ['batch'] },
   agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
   // Stands for the nodes of a cluster in the place of agents.
-  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'replica', 'pull'] },
+  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
 } satisfies Readonly<Record<string, ServiceAccess>>;
 
 export type NatsServiceName = keyof typeof serviceAccess;
