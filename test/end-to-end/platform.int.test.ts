@@ -69,7 +69,7 @@ describe('the whole platform with a real model in a real engine', () => {
     const event = events.find((candidate) => candidate.data.requestId === requestId);
     expect(event).toMatchObject({ type: 'usage.recorded.v1', correlation_id: requestId });
     const { data: replicaEvents } = (await admin('GET', `/admin/v1/events?context=fleet&aggregate=replica&id=${event?.data.replicaId}`)) as { data: { type: string }[] };
-    expect(replicaEvents.map((candidate) => candidate.type)).toEqual(['replica.placed.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
+    expect(replicaEvents.map((candidate) => candidate.type)).toEqual(['replica.placed.v2', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
   });
 
   test('an idle endpoint is scaled to zero, and the next request starts it once and is answered', async () => {
@@ -91,6 +91,20 @@ describe('the whole platform with a real model in a real engine', () => {
     });
     expect((await ask()).usage?.completion_tokens).toBe(4);
     expect((await rules()).slice(0, 3)).toEqual(['wake', 'idle', 'wake']);
+  });
+
+  test('a reservation keeps replicas that nobody asks for, until it is released; a plan changes nothing', async () => {
+    const { endpoint_id: endpointId } = (await admin('POST', '/v1/models/deploy', { model_name: 'promised', model_artifact: 'sim://', framework: 'engine-sim', hardware: { min_replicas: 0 }, scaling: { scale_to_zero: true, scale_to_zero_after_idle_seconds: 1 } })) as { endpoint_id: string };
+    const ready = async (): Promise<number> => ((await admin('GET', '/admin/v1/fleet')) as { replicas: { endpointId: string; phase: string }[] }).replicas.filter((replica) => replica.endpointId === endpointId && replica.phase === 'ready').length;
+    const made = (await admin('POST', '/admin/v1/reservations', { endpoint: 'promised', replicas: 2 })) as { reservationId: string };
+    await until('the promised replicas are there', WAIT_MS, async () => ((await ready()) === 2 ? true : undefined));
+    const plan = (await admin('POST', '/admin/v1/plans', { nodes: { add: ['4xH100'] } })) as { plan: { fits: boolean; after: { gpus: number } } };
+    expect(plan.plan).toMatchObject({ fits: true, moves: [], after: { gpus: 5 } });
+    await expect(admin('POST', '/admin/v1/reservations', { endpoint: 'promised', requests_per_s: 5 })).rejects.toThrow(/409 .*missing: weightBytes.*reservation_refused/);
+    const listed = (await admin('GET', '/admin/v1/reservations?include_ended=true')) as { data: { reservationId: string; status: string }[] };
+    expect(listed.data.map(({ status }) => status).sort()).toEqual(['in-force', 'refused']);
+    await admin('DELETE', `/admin/v1/reservations/${made.reservationId}`);
+    await until('the replicas are given up', WAIT_MS, async () => ((await ready()) === 0 ? true : undefined));
   });
 
   test('a request told twice under one Idempotency-Key runs once, and is counted once', async () => {

@@ -8,8 +8,11 @@ import { KeysCreate, KeysList, KeysRevoke, KeysRotate } from './commands/keys.js
 import { LimitsSet, LimitsShow } from './commands/limits.js';
 import { Models } from './commands/models.js';
 import { NatsUsers } from './commands/nats-users.js';
+import { NodesCordon, NodesDrain, NodesList, NodesReclaim, NodesUncordon } from './commands/nodes.js';
+import { PlanDeploy, PlanNodes } from './commands/plan.js';
 import { Ps } from './commands/ps.js';
 import { ReplayVerify } from './commands/replay.js';
+import { ReservationsCreate, ReservationsList, ReservationsRelease } from './commands/reservations.js';
 import { TrafficClear, TrafficSet, TrafficShow } from './commands/traffic.js';
 import { Up } from './commands/up.js';
 import { Usage } from './commands/usage.js';
@@ -33,8 +36,18 @@ export const commandTable = {
   'limits:show': LimitsShow,
   models: Models,
   'nats-users': NatsUsers,
+  'nodes:cordon': NodesCordon,
+  'nodes:drain': NodesDrain,
+  'nodes:ls': NodesList,
+  'nodes:reclaim': NodesReclaim,
+  'nodes:uncordon': NodesUncordon,
+  'plan:deploy': PlanDeploy,
+  'plan:nodes': PlanNodes,
   ps: Ps,
   'replay:verify': ReplayVerify,
+  'reservations:create': ReservationsCreate,
+  'reservations:ls': ReservationsList,
+  'reservations:release': ReservationsRelease,
   'traffic:clear': TrafficClear,
   'traffic:set': TrafficSet,
   'traffic:show': TrafficShow,

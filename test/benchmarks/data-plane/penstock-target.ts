@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { endpointDeployedV1, replicaPlacedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { endpointDeployedV1, replicaPlacedV2, type CatalogueEvent } from '@penstock/contract-events';
 import { connectNats, ensureStreams, NatsEventLog } from '@penstock/infra-nats';
 import { findFreePort, startTestServers } from '@penstock/infra-runtimes';
 import type { AggregateRef } from '@penstock/kernel';
@@ -71,7 +71,7 @@ async function appendEvents(natsUrl: string, enginePorts: readonly number[]): Pr
     for (const [index, port] of enginePorts.entries()) {
       const replicaId = `rep_${index}`;
       const ref = { context: 'fleet', aggregate: 'replica', id: replicaId } as const;
-      await append(ref, { type: 'replica.placed.v1', data: { ...replicaPlacedV1.example, replicaId, endpointId: 'ep_bench' } });
+      await append(ref, { type: 'replica.placed.v2', data: { ...replicaPlacedV2.example, replicaId, endpointId: 'ep_bench' } });
       await append(ref, { type: 'replica.ready.v1', data: { replicaId, url: `http://127.0.0.1:${port}`, engine: 'vllm', servedModel: SERVED_MODEL, slots: SLOTS, contextTokens: 131_072, timings: { pullMs: 0, loadMs: 0, warmUpMs: 0 } } });
     }
   } finally {

@@ -1,6 +1,6 @@
 import { eventList, fleetBody } from '@penstock/contract-http';
 import type { NodeView, ReplicaView } from '@penstock/contract-commands';
-import type { PlacementRefusedV1 } from '@penstock/contract-events';
+import type { PlacementRefusedV2 } from '@penstock/contract-events';
 import { until } from '../../platform/eventually.js';
 import type { Installation } from '../../platform/installation.js';
 
@@ -45,10 +45,10 @@ export class FleetClient {
     });
   }
 
-  async refusal(endpointId: string): Promise<PlacementRefusedV1> {
+  async refusal(endpointId: string): Promise<PlacementRefusedV2> {
     return until('a refused placement', WAIT_MS, async () => {
       const { data } = eventList.parse(await this.installation.admin('GET', `/admin/v1/events?context=fleet&aggregate=endpoint-placement&id=${endpointId}`));
-      return data.at(-1)?.data as PlacementRefusedV1 | undefined;
+      return data.at(-1)?.data as PlacementRefusedV2 | undefined;
     });
   }
 

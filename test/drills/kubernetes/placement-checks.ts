@@ -101,11 +101,11 @@ async function checkCommandLine({ fleet, penstock }: DrillWorld, endpoint: strin
 
 async function checkGang(cluster: Cluster): Promise<void> {
   await cluster.create(leaderWorkerSetDefinition);
-  const device = (index: number) => ({ accelerator: { acceleratorId: `acc_${index}`, type: 'h100', memoryBytes: 1, device: 'k8s:nvidia.com/gpu' }, request: { kind: 'extended', resource: 'nvidia.com/gpu' } as const });
+  const device = (index: number) => ({ accelerator: { acceleratorId: `acc_${index}`, type: 'h100', memoryBytes: 1, device: 'k8s:nvidia.com/gpu', usableBytes: 1, computeMilli: 1_000, islandId: null, mig: null }, request: { kind: 'extended', resource: 'nvidia.com/gpu' } as const });
   const gang = buildLeaderWorkerSet(
     {
       assignment: {
-        replicaId: 'rep_gang', endpointId: 'ep_gang', modelVersionId: 'mv_gang', nodeId: 'node_gang', acceleratorIds: [], reservedBytes: 1, engine: 'vllm', modelName: 'gang',
+        replicaId: 'rep_gang', endpointId: 'ep_gang', modelVersionId: 'mv_gang', nodeId: 'node_gang', acceleratorIds: [], members: [], mig: null, tolerations: [], reservedBytes: 1, engine: 'vllm', modelName: 'gang',
         source: { kind: 'hugging-face', repository: 'owner/model', revision: 'main', files: [] }, slots: 8, contextTokens: 4_096, engineOptions: {},
       },
       nodeNames: ['gpu-0', 'gpu-1'],

@@ -69,6 +69,8 @@ async function actForCluster(installation: Installation, kubeconfig: string, eng
   const agent = installation.service('agent');
   await agent.stop();
   const settings = {
+    // As `serviceEnvironments` has it: what stands for a cluster reads more than an agent.
+    NATS_URL: installation.settings.natsServiceUrls?.['replica-driver'] ?? installation.settings.natsUrl,
     AGENT_DRIVER: 'kubernetes', KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: NAMESPACE, KUBERNETES_ENGINE_IMAGES: JSON.stringify({ 'engine-sim': IMAGE }), KUBERNETES_ENGINE_URL: engineUrl,
     NODE_GRACE_MS: '2000', VANISHED_GRACE_MS: '2000', BLOCKED_GRACE_MS: '20000',
   };

@@ -16,8 +16,8 @@ export class WhyReplica extends ApiCommand {
     const { args, flags } = await this.parse(WhyReplica);
     const client = this.clientFor(flags);
     const reader = new EventReader(client);
-    const placed = (await reader.historyOf('fleet', 'replica', args.id)).find((event) => event.type === 'replica.placed.v1');
-    const story = placed?.type === 'replica.placed.v1' ? tellReplica(args.id, await collectHistories(reader, placed.data.endpointId, [args.id])) : undefined;
+    const placed = (await reader.historyOf('fleet', 'replica', args.id)).find((event) => event.type === 'replica.placed.v2');
+    const story = placed?.type === 'replica.placed.v2' ? tellReplica(args.id, await collectHistories(reader, placed.data.endpointId, [args.id])) : undefined;
     if (story === undefined) return this.error(`The log has no replica ${args.id}. Look for it with \`ps\` or \`events tail fleet\`.`, { exit: EXIT.failed });
     for (const line of printReplica(story, await nodeNames(client))) this.log(line);
     return story;

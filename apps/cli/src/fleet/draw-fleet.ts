@@ -1,10 +1,12 @@
 import { formatBytes } from '../terminal/format.js';
-import type { DescribedDevice, DescribedFleet, DescribedNode, Held } from './describe-fleet.js';
+import type { DescribedDevice, DescribedFleet, DescribedMig, DescribedNode, Held } from './describe-fleet.js';
 
 /** The largest device of the fleet is this wide; all others are to the same scale. */
 const CELLS_MAX = 24;
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const FREE = '·';
+/** A MIG instance that nobody uses. */
+const IDLE = '-';
 /** For endpoints beyond the letters. */
 const OTHER = '#';
 const INDENT = '  ';
@@ -37,7 +39,7 @@ function chooseLetters(fleet: DescribedFleet): Letters {
 }
 
 function drawNode(node: DescribedNode, letters: Letters, scale: number, width: number): readonly string[] {
-  const status = node.status === 'up' ? 'up' : `LOST: ${node.statusReason ?? 'no reason is known'}`;
+  const status = node.status === 'up' ? (node.closedBecause ?? 'up') : `LOST: ${node.statusReason ?? 'no reason is known'}`;
   const lines = [`${node.hostname}  ${status}  ${node.cpuCores} cores, ${formatBytes(node.memoryBytes)}  ${node.engines.join(' ')}  (${node.nodeId})`];
   if (node.devices.length === 0) lines.push(`${INDENT}offers no devices now`);
   for (const [kind, devices] of Map.groupBy(node.devices, (device) => `${device.type} of ${formatBytes(device.memoryBytes)}`)) {
@@ -50,9 +52,24 @@ function drawNode(node: DescribedNode, letters: Letters, scale: number, width: n
 /** `[AAAB······]`: each holder has at least one cell, and the whole is never longer than the device. */
 export function drawDevice(device: DescribedDevice, letters: Letters, scale: number): string {
   const cells = Math.max(1, Math.round(device.memoryBytes * scale));
+  if (device.mig !== null) return drawSlices(device.mig, letters, cells);
   const letterOf = (held: Held): string => letters.get(held.endpointId)?.letter ?? OTHER;
   const filled = device.held.map((held) => letterOf(held).repeat(Math.max(1, Math.round(held.bytes * scale)))).join('').slice(0, cells);
   return `[${filled}${FREE.repeat(cells - filled.length)}]`;
+}
+
+/** `[AAAAAAAAAAAA|------|···|BBB]`: instances to scale, with a dash where one is idle, a dot where none is. */
+function drawSlices({ memorySlices, instances }: DescribedMig, letters: Letters, cells: number): string {
+  const width = Math.max(1, Math.round(cells / memorySlices));
+  const parts: string[] = [];
+  let slice = 0;
+  for (const { start, memorySlices: length, held } of instances) {
+    if (start > slice) parts.push(FREE.repeat((start - slice) * width));
+    parts.push((held === null ? IDLE : (letters.get(held.endpointId)?.letter ?? OTHER)).repeat(length * width));
+    slice = Math.max(slice, start + length);
+  }
+  if (slice < memorySlices) parts.push(FREE.repeat((memorySlices - slice) * width));
+  return `[${parts.join('|')}]`;
 }
 
 function wrap(bars: readonly string[], width: number): readonly string[] {

@@ -17,11 +17,17 @@ export class EventReader {
     return data.map(toStoryEvent);
   }
 
+  /** What was promised of an endpoint, as far back as one listing of the ledger looks. */
+  async reservationsOf(endpointId: string): Promise<readonly StoryEvent[]> {
+    const history = await this.historyOf('fleet', 'commitment-ledger', 'fleet');
+    return history.filter((event) => (event.type === 'reservation.released.v1' ? event.data.endpointId === endpointId : (event.type === 'reservation.made.v1' || event.type === 'reservation.refused.v1') && event.data.level.endpointId === endpointId));
+  }
+
   /** The newest replicas that were placed for an endpoint, ended ones too, as far back as one listing looks. */
   async replicasOf(endpointId: string): Promise<readonly string[]> {
     const query = new URLSearchParams({ context: 'fleet', aggregate: 'replica', limit: String(EVENTS_MAX) });
     const { data } = await this.client.call('GET', `/admin/v1/events?${query}`, eventList);
-    return data.map(toStoryEvent).flatMap((event) => (event.type === 'replica.placed.v1' && event.data.endpointId === endpointId ? [event.data.replicaId] : []));
+    return data.map(toStoryEvent).flatMap((event) => (event.type === 'replica.placed.v2' && event.data.endpointId === endpointId ? [event.data.replicaId] : []));
   }
 }
 

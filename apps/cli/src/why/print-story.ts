@@ -10,11 +10,12 @@ type NameNode = (nodeId: string) => string;
 export function printReplica(story: ReplicaStory, nameNode: NameNode): readonly string[] {
   const { placement, decision } = story;
   return [
-    `${story.replicaId} is on ${nameNode(placement.nodeId)}, ${placement.acceleratorIds.join(' ') || 'no accelerator'}`,
+    `${story.replicaId} is on ${placement.members.map(({ nodeId, acceleratorIds }) => `${nameNode(nodeId)}, ${acceleratorIds.join(' ') || 'no accelerator'}`).join('; ')}${placement.mig === null ? '' : `, ${placement.mig.profile} at slice ${placement.mig.start}`}`,
     `  because ${placement.reason.summary}`,
     decision === null ? '  wanted by a decision that the log names only by its id' : `  wanted since ${decision.at}: ${decision.from} -> ${decision.to} replicas by the rule ${decision.rule}, ${decision.reason}`,
-    '', 'INPUTS', ...printInputs(story.inputs), `  set aside: ${formatBytes(placement.reservedBytes)}`,
-    '', 'CANDIDATES', table(['NODE', 'SCORE', ''], placement.reason.candidates.map((candidate) => [nameNode(candidate.nodeId), candidate.score?.toFixed(2) ?? '-', candidate.excluded ?? (candidate.nodeId === placement.nodeId ? 'chosen' : '')])),
+    '', 'INPUTS', ...printInputs(story.inputs), `  set aside: ${formatBytes(placement.reservedBytes)}${placement.computeMilli === 0 ? '' : `, ${placement.computeMilli / 10} % of the compute`}${placement.option.dollarsPerHour === null ? '' : `, ${placement.option.dollarsPerHour.toFixed(2)} dollars an hour (${placement.option.market})`}`,
+    ...(placement.reason.plan === null ? [] : [`  the whole plan: ${placement.reason.plan.dollarsPerHour.toFixed(2)} dollars an hour, at least ${placement.reason.plan.lowerBoundDollarsPerHour.toFixed(2)} by any plan`]),
+    '', 'CANDIDATES', table(['NODE', 'SCORE', ''], placement.reason.candidates.map((candidate) => [nameNode(candidate.nodeId), candidate.score?.toFixed(2) ?? '-', candidate.excluded ?? (placement.members.some(({ nodeId }) => nodeId === candidate.nodeId) ? 'chosen' : '')])),
     '', 'HISTORY', printTimeline(story.history),
     '', 'LED TO IT', printTimeline(story.correlated),
   ];
@@ -25,10 +26,10 @@ export function printEndpoint(story: EndpointStory, nameNode: NameNode): readonl
   const { refusal } = story;
   return [
     `${story.inputs?.name ?? story.endpointId} (${story.endpointId}) wants ${newest?.to ?? 0} replicas${newest === undefined ? ': nothing was decided yet' : `: ${newest.reason} (${newest.rule}, ${newest.at})`}`,
-    ...(refusal === null ? [] : [`  and has ${refusal.placedReplicas}: ${refusal.reason} (${refusal.code}, ${refusal.at})`, ...refusal.candidates.map((candidate) => `    ${nameNode(candidate.nodeId)}: ${candidate.excluded}`)]),
+    ...(refusal === null ? [] : [`  and has ${refusal.placedReplicas}: ${refusal.reason} (${refusal.code}, ${refusal.at})`, ...(refusal.hint === null ? [] : [`    ${refusal.hint}`]), ...refusal.candidates.map((candidate) => `    ${nameNode(candidate.nodeId)}: ${candidate.excluded}`)]),
     '', 'INPUTS', ...printInputs(story.inputs),
     '', 'DECISIONS', table(['AT', 'REPLICAS', 'RULE', 'REASON', 'SIGNALS'], story.decisions.slice(0, DECISIONS_SHOWN_MAX).map((decision) => [decision.at, `${decision.from} -> ${decision.to}`, decision.rule, decision.reason, Object.entries(decision.signals).map(([name, value]) => `${name} ${value}`).join(' ')])),
-    '', 'PLACEMENTS', table(['REPLICA', 'NODE', 'BECAUSE'], story.placements.map((placement) => [placement.replicaId, nameNode(placement.nodeId), placement.reason.summary])),
+    '', 'PLACEMENTS', table(['REPLICA', 'NODE', 'BECAUSE'], story.placements.map((placement) => [placement.replicaId, placement.members.map(({ nodeId }) => nameNode(nodeId)).join(' '), placement.reason.summary])),
     '', 'HISTORY', printTimeline(story.history),
   ];
 }

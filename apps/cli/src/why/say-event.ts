@@ -14,10 +14,20 @@ export function sayEvent(event: StoryEvent): string {
       return `model version read: ${formatBytes(event.data.memory.weightBytes)} of weights, ${event.data.memory.kvBytesPerToken} B of cache for each token (${event.data.memory.basis})`;
     case 'wanted-replicas.changed.v1':
       return `wanted ${event.data.from} -> ${event.data.to} by the rule ${event.data.rule}: ${event.data.reason}${saySignals(event.data.signals)}`;
-    case 'placement.refused.v1':
-      return `refused (${event.data.code}), ${event.data.placedReplicas} of ${event.data.wantedReplicas} placed: ${event.data.reason}`;
-    case 'replica.placed.v1':
-      return `placed on ${event.data.nodeId}, ${event.data.acceleratorIds.join(' ') || 'no accelerator'}: ${event.data.reason.summary}`;
+    case 'placement.refused.v2':
+      return `refused (${event.data.code}), ${event.data.placedReplicas} of ${event.data.wantedReplicas} placed: ${event.data.reason}${event.data.hint === null ? '' : `; ${event.data.hint}`}`;
+    case 'replica.placed.v2':
+      return `placed on ${event.data.members.map(({ nodeId, acceleratorIds }) => `${nodeId}, ${acceleratorIds.join(' ') || 'no accelerator'}`).join('; ')}: ${event.data.reason.summary}`;
+    case 'mig.change-planned.v1':
+      return `MIG change planned: ${event.data.steps.map(({ kind, profile, start }) => `${kind} ${profile} at ${start}`).join(', ')}: ${event.data.reason}`;
+    case 'mig.change-ended.v1':
+      return `MIG change ${event.data.outcome}: ${event.data.reason}`;
+    case 'reservation.made.v1':
+      return `reserved with priority ${event.data.level.priority}: ${event.data.reason}`;
+    case 'reservation.refused.v1':
+      return `reservation refused (${event.data.code}): ${event.data.reason}`;
+    case 'reservation.released.v1':
+      return `reservation released: ${event.data.reason}`;
     case 'replica.advanced.v1':
       return event.data.phase;
     case 'replica.ready.v1':

@@ -1,4 +1,4 @@
-import type { EndpointDeployedV1, ModelVersionRegisteredV1, PlacementRefusedV1, ReplicaPlacedV1, WantedReplicasChangedV1 } from '@penstock/contract-events';
+import type { EndpointDeployedV1, ModelVersionRegisteredV1, PlacementRefusedV2, ReplicaPlacedV2, WantedReplicasChangedV1 } from '@penstock/contract-events';
 import { inOrder, type StoryEvent } from './event-reader.js';
 import { sayEvent } from './say-event.js';
 
@@ -27,7 +27,7 @@ export interface ReplicaStory {
   readonly replicaId: string;
   readonly endpointId: string;
   readonly inputs: StoryInputs | null;
-  readonly placement: At<ReplicaPlacedV1>;
+  readonly placement: At<ReplicaPlacedV2>;
   /** The scaling decision that the placement followed from. */
   readonly decision: At<WantedReplicasChangedV1> | null;
   readonly history: readonly TimelineEntry[];
@@ -41,8 +41,8 @@ export interface EndpointStory {
   /** The newest decision on the number of replicas, and those before it, newest first. */
   readonly decisions: readonly At<WantedReplicasChangedV1>[];
   /** Why it has fewer replicas than wanted; null when the newest word is a placement. */
-  readonly refusal: At<PlacementRefusedV1> | null;
-  readonly placements: readonly At<ReplicaPlacedV1>[];
+  readonly refusal: At<PlacementRefusedV2> | null;
+  readonly placements: readonly At<ReplicaPlacedV2>[];
   readonly history: readonly TimelineEntry[];
 }
 
@@ -51,6 +51,8 @@ export interface Histories {
   readonly modelVersion: readonly StoryEvent[];
   readonly scaling: readonly StoryEvent[];
   readonly refusals: readonly StoryEvent[];
+  /** Promises of the endpoint: made, refused, released. */
+  readonly reservations: readonly StoryEvent[];
   /** Of one replica, or of all replicas of the endpoint. */
   readonly replicas: readonly StoryEvent[];
   readonly circuits: readonly StoryEvent[];
@@ -58,10 +60,10 @@ export interface Histories {
 
 /** Undefined when the replica was never placed. Pure. */
 export function tellReplica(replicaId: string, histories: Histories): ReplicaStory | undefined {
-  const placed = histories.replicas.find((event) => event.type === 'replica.placed.v1');
-  if (placed?.type !== 'replica.placed.v1') return undefined;
+  const placed = histories.replicas.find((event) => event.type === 'replica.placed.v2');
+  if (placed?.type !== 'replica.placed.v2') return undefined;
   const own = inOrder([...histories.replicas, ...histories.circuits]);
-  const others = inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals]);
+  const others = inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.reservations]);
   const cause = histories.scaling.find((event) => event.id === placed.causation_id);
   return {
     replicaId,
@@ -78,8 +80,8 @@ export function tellReplica(replicaId: string, histories: Histories): ReplicaSto
 export function tellEndpoint(endpointId: string, histories: Histories): EndpointStory | undefined {
   if (histories.endpoint.length === 0) return undefined;
   const at = <Data>(event: StoryEvent, data: Data): At<Data> => ({ ...data, at: event.time, eventId: event.id });
-  const placements = inOrder(histories.replicas).flatMap((event) => (event.type === 'replica.placed.v1' ? [at(event, event.data)] : []));
-  const refusals = inOrder(histories.refusals).flatMap((event) => (event.type === 'placement.refused.v1' ? [at(event, event.data)] : []));
+  const placements = inOrder(histories.replicas).flatMap((event) => (event.type === 'replica.placed.v2' ? [at(event, event.data)] : []));
+  const refusals = inOrder(histories.refusals).flatMap((event) => (event.type === 'placement.refused.v2' ? [at(event, event.data)] : []));
   const refusal = refusals.at(-1);
   const newestPlacement = placements.at(-1);
   return {
@@ -88,7 +90,7 @@ export function tellEndpoint(endpointId: string, histories: Histories): Endpoint
     decisions: inOrder(histories.scaling).flatMap((event) => (event.type === 'wanted-replicas.changed.v1' ? [at(event, event.data)] : [])).reverse(),
     refusal: refusal === undefined || (newestPlacement !== undefined && newestPlacement.at > refusal.at) ? null : refusal,
     placements,
-    history: inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.replicas, ...histories.circuits]).map(toEntry),
+    history: inOrder([...histories.endpoint, ...histories.modelVersion, ...histories.scaling, ...histories.refusals, ...histories.reservations, ...histories.replicas, ...histories.circuits]).map(toEntry),
   };
 }
 

@@ -1,4 +1,4 @@
-import { bytes, engineKind, id, instant, nodeJoinedV1, replicaPlacedV1 } from '@penstock/contract-events';
+import { bytes, engineKind, id, instant, nodeJoinedV2, replicaPlacedV2 } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -11,12 +11,18 @@ export const replicaView = z.object({
   modelVersionId: id,
   nodeId: id,
   acceleratorIds: z.array(id),
+  /** Every node of it with the accelerators there, the leading one first. */
+  members: replicaPlacedV2.schema.shape.members,
   reservedBytes: bytes,
+  computeMilli: z.int(),
+  mig: replicaPlacedV2.schema.shape.mig,
+  option: replicaPlacedV2.schema.shape.option,
+  replaces: id.nullable(),
   phase: replicaPhase,
   url: z.string().nullable(),
   engine: engineKind.nullable(),
   slots: z.int().nullable(),
-  placementReason: replicaPlacedV1.schema.shape.reason,
+  placementReason: replicaPlacedV2.schema.shape.reason,
   /** Why it drained, stopped or failed. */
   reason: z.string().nullable(),
   phaseSince: instant,
@@ -25,7 +31,11 @@ export const replicaView = z.object({
 export type ReplicaView = z.infer<typeof replicaView>;
 
 export const nodeView = z.object({
-  ...nodeJoinedV1.schema.shape,
+  ...nodeJoinedV2.schema.shape,
+  /** Why it takes nothing new, why it is to become empty, and when its owner takes it back; null where that is not so. */
+  cordonReason: z.string().nullable(),
+  drainReason: z.string().nullable(),
+  reclaimAt: instant.nullable(),
   status: z.enum(['up', 'lost']),
   statusReason: z.string().nullable(),
   joinedAt: instant,
@@ -37,6 +47,21 @@ export const getFleet = defineCommand({
   summary: 'Nodes with their accelerators, and replicas with phase and reason; ended replicas only when asked for.',
   request: z.object({ includeEnded: z.boolean().default(false) }),
   reply: z.object({ nodes: z.array(nodeView), replicas: z.array(replicaView) }),
+});
+
+const nodeOperation = { request: z.object({ nodeId: id, reason: z.string().min(1).max(500) }), reply: z.object({ node: nodeView }) };
+
+export const cordonNode = defineCommand({ subject: 'cmd.scheduler.cordon-node', summary: 'Closes a node to new replicas; what runs there goes on.', ...nodeOperation });
+
+export const uncordonNode = defineCommand({ subject: 'cmd.scheduler.uncordon-node', summary: 'Opens a node to new replicas again, and ends its drain.', ...nodeOperation });
+
+export const drainNode = defineCommand({ subject: 'cmd.scheduler.drain-node', summary: 'Empties a node: each of its replicas drains once another one is ready in its place.', ...nodeOperation });
+
+export const announceReclaim = defineCommand({
+  subject: 'cmd.scheduler.announce-reclaim',
+  summary: 'Says that the owner of a node takes it back soon; its replicas are replaced before, as far as the time allows.',
+  request: nodeOperation.request.extend({ inSeconds: z.int().min(0).max(86_400) }),
+  reply: nodeOperation.reply,
 });
 
 /** Body of the live signal `tele.node.<nodeId>`, sent every two seconds. */

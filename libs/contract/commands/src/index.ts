@@ -1,4 +1,5 @@
 export * from './batch.js';
+export * from './commitments.js';
 export * from './define-command.js';
 export * from './fleet.js';
 export * from './metering.js';

@@ -11,20 +11,32 @@ import { batchJobFailedV1 } from './batch-job-failed.v1.js';
 import { batchJobFinishedV1 } from './batch-job-finished.v1.js';
 import { batchJobStartedV1 } from './batch-job-started.v1.js';
 import { endpointDeployedV1 } from './endpoint-deployed.v1.js';
+import { endpointPlacementSetV1 } from './endpoint-placement-set.v1.js';
 import { endpointRetiredV1 } from './endpoint-retired.v1.js';
 import { fileDeletedV1 } from './file-deleted.v1.js';
 import { fileUploadedV1 } from './file-uploaded.v1.js';
 import { keyUsesNotedV1 } from './key-uses-noted.v1.js';
 import { limitsSetV1 } from './limits-set.v1.js';
+import { migChangeEndedV1 } from './mig-change-ended.v1.js';
+import { migChangePlannedV1 } from './mig-change-planned.v1.js';
+import { migInstanceCreatedV1 } from './mig-instance-created.v1.js';
+import { migInstanceDestroyedV1 } from './mig-instance-destroyed.v1.js';
 import { modelVersionRegisteredV1 } from './model-version-registered.v1.js';
 import { modelVersionRejectedV1 } from './model-version-rejected.v1.js';
 import { modelVersionSubmittedV1 } from './model-version-submitted.v1.js';
 import { modelVersionTensorsReadV1 } from './model-version-tensors-read.v1.js';
+import { nodeCordonedV1 } from './node-cordoned.v1.js';
+import { nodeDrainRequestedV1 } from './node-drain-requested.v1.js';
 import { nodeJoinedV1 } from './node-joined.v1.js';
+import { nodeJoinedV2 } from './node-joined.v2.js';
 import { nodeLostV1 } from './node-lost.v1.js';
+import { nodeReclaimAnnouncedV1 } from './node-reclaim-announced.v1.js';
+import { nodeUncordonedV1 } from './node-uncordoned.v1.js';
 import { organisationCreatedV1 } from './organisation-created.v1.js';
 import { placementDecidedV1 } from './placement-decided.v1.js';
+import { placementDecidedV2 } from './placement-decided.v2.js';
 import { placementRefusedV1 } from './placement-refused.v1.js';
+import { placementRefusedV2 } from './placement-refused.v2.js';
 import { projectCreatedV1 } from './project-created.v1.js';
 import { replicaAdvancedV1 } from './replica-advanced.v1.js';
 import { replicaCircuitClosedV1 } from './replica-circuit-closed.v1.js';
@@ -32,8 +44,13 @@ import { replicaCircuitOpenedV1 } from './replica-circuit-opened.v1.js';
 import { replicaDrainStartedV1 } from './replica-drain-started.v1.js';
 import { replicaFailedV1 } from './replica-failed.v1.js';
 import { replicaPlacedV1 } from './replica-placed.v1.js';
+import { replicaPlacedV2 } from './replica-placed.v2.js';
+import { replicaProfileMeasuredV1 } from './replica-profile-measured.v1.js';
 import { replicaReadyV1 } from './replica-ready.v1.js';
 import { replicaStoppedV1 } from './replica-stopped.v1.js';
+import { reservationMadeV1 } from './reservation-made.v1.js';
+import { reservationRefusedV1 } from './reservation-refused.v1.js';
+import { reservationReleasedV1 } from './reservation-released.v1.js';
 import { serviceAccountCreatedV1 } from './service-account-created.v1.js';
 import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
 import { trafficSplitRemovedV1 } from './traffic-split-removed.v1.js';
@@ -58,19 +75,36 @@ export const eventCatalogue = [
   modelVersionRejectedV1,
   modelVersionTensorsReadV1,
   endpointDeployedV1,
+  endpointPlacementSetV1,
   endpointRetiredV1,
   trafficSplitSetV1,
   trafficSplitRemovedV1,
   nodeJoinedV1,
+  nodeJoinedV2,
   nodeLostV1,
+  nodeCordonedV1,
+  nodeUncordonedV1,
+  nodeDrainRequestedV1,
+  nodeReclaimAnnouncedV1,
   replicaPlacedV1,
+  replicaPlacedV2,
   replicaAdvancedV1,
   replicaReadyV1,
   replicaDrainStartedV1,
   replicaStoppedV1,
   replicaFailedV1,
   placementDecidedV1,
+  placementDecidedV2,
   placementRefusedV1,
+  placementRefusedV2,
+  reservationMadeV1,
+  reservationRefusedV1,
+  reservationReleasedV1,
+  migChangePlannedV1,
+  migInstanceCreatedV1,
+  migInstanceDestroyedV1,
+  migChangeEndedV1,
+  replicaProfileMeasuredV1,
   wantedReplicasChangedV1,
   replicaCircuitOpenedV1,
   replicaCircuitClosedV1,

@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { nodeJoinedV1 } from './node-joined.v1.js';
+import { placementRefusedV1 } from './placement-refused.v1.js';
+import { replicaPlacedV1 } from './replica-placed.v1.js';
 import { parseStoredEvent, type Upcaster } from './upcast.js';
 
 const ancient: Upcaster = { from: 'api-key.revoked.v8', to: 'api-key.revoked.v9', upcast: (data) => ({ ...(data as object), why: 'unknown' }) };
@@ -15,6 +18,16 @@ describe('upcasting', () => {
   test('goes through every step to the newest version and checks it', () => {
     expect(parseStoredEvent('api-key.revoked.v8', { key: 'key_1' }, [old, ancient])).toEqual({ kind: 'parsed', type: 'api-key.revoked.v1', data: { keyId: 'key_1', reason: 'unknown' } });
     expect(parseStoredEvent('api-key.revoked.v9', { key: 'key_1', why: 'rotated' }, [old, ancient])).toMatchObject({ data: { keyId: 'key_1', reason: 'rotated' } });
+  });
+
+  test('a node, a placement and a refusal of version 1 keep all they said', () => {
+    const joined = parseStoredEvent('node.joined.v1', nodeJoinedV1.example);
+    expect(joined).toMatchObject({ kind: 'parsed', type: 'node.joined.v2', data: { ...nodeJoinedV1.example, failureDomain: 'node_01', market: 'on_demand', taints: [], price: null } });
+    const { nodeId, acceleratorIds, reason, ...placed } = replicaPlacedV1.example;
+    for (const type of ['replica.placed', 'placement.decided']) {
+      expect(parseStoredEvent(`${type}.v1`, replicaPlacedV1.example)).toMatchObject({ type: `${type}.v2`, data: { ...placed, members: [{ nodeId, acceleratorIds }], mig: null, replaces: null, reason } });
+    }
+    expect(parseStoredEvent('placement.refused.v1', placementRefusedV1.example)).toMatchObject({ type: 'placement.refused.v2', data: { ...placementRefusedV1.example, hint: null } });
   });
 
   test('what a step makes must match the newest contract', () => {

@@ -1,6 +1,12 @@
 import type { ApiKeyCreatedV1 } from './api-key-created.v1.js';
 import type { ApiKeyCreatedV2 } from './api-key-created.v2.js';
 import { contractOf } from './event-catalogue.js';
+import type { NodeJoinedV1 } from './node-joined.v1.js';
+import { WHOLE_COMPUTE_MILLI, type NodeJoinedV2 } from './node-joined.v2.js';
+import type { PlacementRefusedV1 } from './placement-refused.v1.js';
+import type { PlacementRefusedV2 } from './placement-refused.v2.js';
+import type { ReplicaPlacedV1 } from './replica-placed.v1.js';
+import type { ReplicaPlacedV2 } from './replica-placed.v2.js';
 
 /** Turns one published version into the next. Pure, and kept for ever. */
 export interface Upcaster {
@@ -16,7 +22,33 @@ export const upcasters: readonly Upcaster[] = [
     to: 'api-key.created.v2',
     upcast: (data): ApiKeyCreatedV2 => ({ ...(data as ApiKeyCreatedV1), serviceAccountId: null, scopes: null, replacesKeyId: null }),
   },
+  { from: 'node.joined.v1', to: 'node.joined.v2', upcast: (data) => nodeWithDetails(data as NodeJoinedV1) },
+  { from: 'replica.placed.v1', to: 'replica.placed.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },
+  { from: 'placement.decided.v1', to: 'placement.decided.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },
+  { from: 'placement.refused.v1', to: 'placement.refused.v2', upcast: (data): PlacementRefusedV2 => ({ ...(data as PlacementRefusedV1), hint: null }) },
 ];
+
+/** Version 1 said nothing of links, and plans took any accelerators of one type together: they count as one island. */
+function nodeWithDetails(node: NodeJoinedV1): NodeJoinedV2 {
+  return {
+    ...node,
+    accelerators: node.accelerators.map((accelerator) => ({
+      ...accelerator, usableBytes: accelerator.memoryBytes, computeMilli: WHOLE_COMPUTE_MILLI, islandId: accelerator.type === 'cpu' ? null : accelerator.type, mig: null,
+    })),
+    failureDomain: node.nodeId,
+    taints: [],
+    market: 'on_demand',
+    price: null,
+  };
+}
+
+/** Version 1 knew memory only, on one node. */
+function placementWithMembers({ nodeId, acceleratorIds, reason, ...placement }: ReplicaPlacedV1): ReplicaPlacedV2 {
+  return {
+    ...placement, members: [{ nodeId, acceleratorIds }], computeMilli: 0, cpuMilli: 0, hostMemoryBytes: 0, mig: null,
+    option: { precision: null, market: 'on_demand', dollarsPerHour: null }, replaces: null, reason: { ...reason, plan: null },
+  };
+}
 
 export type ParsedEvent =
   | { readonly kind: 'parsed'; readonly type: string; readonly data: unknown }

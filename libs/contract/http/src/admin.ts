@@ -90,6 +90,14 @@ export const modelVersionList = z.object({ data: z.array(modelVersionView) });
 export const endpointList = z.object({ data: z.array(endpointView) });
 export const fleetBody = z.object({ nodes: z.array(nodeView), replicas: z.array(replicaView) });
 
+/** Why a node is closed, opened or emptied: it is told to everybody who asks later. */
+export const nodeOperationRequest = z.strictObject({ reason: z.string().min(1).max(500).default('asked for by an operator') });
+export const reclaimRequest = nodeOperationRequest.extend({
+  /** Seconds until the owner of the machine takes it back. */
+  in_seconds: z.int().min(0).max(86_400).default(120),
+});
+export const nodeOperationBody = z.object({ node: nodeView });
+
 export const eventsQuery = z.object({
   context: z.enum(['access', 'registry', 'fleet', 'scaling', 'routing', 'usage', 'billing', 'batch']).optional(),
   aggregate: z.string().max(128).optional(),

@@ -49,6 +49,7 @@ export const errorCatalogue = {
   request_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   async_not_found: { status: 404, type: 'invalid_request_error', retryable: false },
   insufficient_quota: { status: 429, type: 'insufficient_quota', retryable: false },
+  reservation_refused: { status: 409, type: 'invalid_request_error', retryable: false },
   model_loading: { status: 503, type: 'server_error', retryable: true },
   no_capacity: { status: 503, type: 'server_error', retryable: true },
   replica_failed: { status: 502, type: 'server_error', retryable: true },

@@ -1,6 +1,7 @@
 export * from './admin.js';
 export * from './batches.js';
 export * from './chat.js';
+export * from './commitments.js';
 export * from './completions.js';
 export * from './embeddings.js';
 export * from './error-body.js';

@@ -1,3 +1,4 @@
+import { deploymentAdvice } from '@penstock/contract-commands';
 import { z } from 'zod';
 
 export const modelObject = z.object({
@@ -28,6 +29,21 @@ export const deployRequest = z.object({
     gpu_count: z.int().min(1).max(64).default(1),
     min_replicas: z.int().min(0).max(1_000).default(1),
     max_replicas: z.int().min(1).max(1_000).default(1),
+    /** Nodes that one replica is spread over, with `gpu_count` GPUs on each. */
+    nodes: z.int().min(1).max(64).default(1),
+    /** A MIG instance instead of a whole GPU, such as `1g.10gb`. */
+    mig_profile: z.string().min(1).max(50).optional(),
+    /** Per cent of one GPU's compute that is set aside; left out, it shares the GPU without a reserved part. */
+    gpu_compute_percent: z.number().min(0.1).max(100).optional(),
+    /** Cores and bytes of host memory that are set aside on each node. */
+    cpu_cores: z.number().min(0).max(1_024).optional(),
+    host_memory_bytes: z.int().min(0).optional(),
+    /** Whether nodes that may be taken back at short notice will do. */
+    allow_spot: z.boolean().default(false),
+    /** Only these nodes; an operator's choice. */
+    node_ids: z.array(z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)).min(1).max(1_000).optional(),
+    /** Taints that its replicas may stand on. */
+    tolerations: z.array(z.string().min(1).max(200)).max(50).default([]),
   }).prefault({}),
   scaling: z.object({
     metric: z.string().max(100).optional(),
@@ -40,6 +56,8 @@ export const deployRequest = z.object({
     context_tokens: z.int().min(1).max(10_000_000).default(2_048),
     queue_max: z.int().min(0).max(100_000).default(256),
     queue_wait_ms_max: z.int().min(0).max(600_000).default(30_000),
+    /** The same request is to give the same bits: nothing is advised that would change them. */
+    exact_reproducibility: z.boolean().default(false),
   }).prefault({}),
   engine_options: z.record(z.string().max(100), z.union([z.string().max(1_000), z.number(), z.boolean()])).default({}),
 });
@@ -51,4 +69,6 @@ export const deployResponse = z.object({
   status: z.enum(['provisioning', 'running']),
   estimated_ready_seconds: z.int().nullable(),
   endpoint_url: z.string(),
+  /** Which precision and hardware would be cheaper; null while nobody can say. */
+  advice: deploymentAdvice.nullable().default(null),
 });

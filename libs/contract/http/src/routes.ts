@@ -3,6 +3,7 @@ import { z } from 'zod';
 import * as admin from './admin.js';
 import { batchList, batchListQuery, createBatchRequest, fileDeleted, fileList, fileListQuery } from './batches.js';
 import { chatCompletion, chatCompletionRequest } from './chat.js';
+import * as commitments from './commitments.js';
 import { completionRequest, textCompletion } from './completions.js';
 import { embeddingList, embeddingRequest } from './embeddings.js';
 import { ownLimits, requestExplanation } from './explain.js';
@@ -105,6 +106,14 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/admin/v1/endpoints', summary: 'Endpoints.', access: 'admin', status: 200, response: admin.endpointList },
   { method: 'DELETE', path: '/admin/v1/endpoints/{endpoint_id}', summary: 'Retire an endpoint.', access: 'admin', status: 200, response: z.object({ endpoint_id: z.string() }) },
   { method: 'GET', path: '/admin/v1/fleet', summary: 'Nodes and replicas.', access: 'admin', status: 200, response: admin.fleetBody },
+  { method: 'POST', path: '/admin/v1/nodes/{node_id}/cordon', summary: 'Close a node to new replicas.', access: 'admin', body: admin.nodeOperationRequest, status: 200, response: admin.nodeOperationBody },
+  { method: 'POST', path: '/admin/v1/nodes/{node_id}/uncordon', summary: 'Open a node to new replicas again, and end its drain.', access: 'admin', body: admin.nodeOperationRequest, status: 200, response: admin.nodeOperationBody },
+  { method: 'POST', path: '/admin/v1/nodes/{node_id}/drain', summary: 'Empty a node: each of its replicas drains once another one is ready in its place.', access: 'admin', body: admin.nodeOperationRequest, status: 200, response: admin.nodeOperationBody },
+  { method: 'POST', path: '/admin/v1/nodes/{node_id}/reclaim', summary: 'Say that the owner of a node takes it back soon, so that its replicas move before.', access: 'admin', body: admin.reclaimRequest, status: 200, response: admin.nodeOperationBody },
+  { method: 'POST', path: '/admin/v1/reservations', summary: 'Set capacity aside for a service level, or be told what would fit.', access: 'admin', body: commitments.createReservationRequest, status: 201, response: commitments.reservationBody },
+  { method: 'GET', path: '/admin/v1/reservations', summary: 'Reservations.', access: 'admin', query: commitments.reservationsQuery, status: 200, response: commitments.reservationList },
+  { method: 'DELETE', path: '/admin/v1/reservations/{reservation_id}', summary: 'Release a reservation.', access: 'admin', status: 200, response: commitments.reservationReleased },
+  { method: 'POST', path: '/admin/v1/plans', summary: 'A dry run of a deployment or of a change of the fleet: what fits, moves, is refused and costs. Changes nothing.', access: 'admin', body: commitments.createPlanRequest, status: 200, response: commitments.planBody },
   { method: 'GET', path: '/admin/v1/events', summary: 'Events of the log, by stream or aggregate; `follow=true` streams them.', access: 'admin', query: admin.eventsQuery, status: 200, response: admin.eventList },
   { method: 'GET', path: '/admin/v1/progress', summary: 'The start of an endpoint as it goes on, as `text/event-stream`: phases, bytes pulled, refusals.', access: 'admin', query: admin.progressQuery, status: 200, response: admin.progressBody },
   { method: 'POST', path: '/admin/v1/replay/verify', summary: 'Rebuild every projection from the first event and compare.', access: 'admin', body: admin.verifyRequest, status: 200, response: admin.verifyBody },

@@ -9,7 +9,7 @@ export function isModelVersionEvent<Event extends CatalogueEvent>(event: Event):
 }
 
 export function isEndpointEvent<Event extends CatalogueEvent>(event: Event): event is Event & EndpointEvent {
-  return event.type === 'endpoint.deployed.v1' || event.type === 'endpoint.retired.v1';
+  return event.type === 'endpoint.deployed.v1' || event.type === 'endpoint.placement-set.v1' || event.type === 'endpoint.retired.v1';
 }
 
 export function isTrafficSplitEvent<Event extends CatalogueEvent>(event: Event): event is Event & TrafficSplitEvent {
@@ -28,6 +28,7 @@ export function evolveModelVersion(state: ModelVersionState | undefined, event: 
 
 /** Folds one event of an endpoint, for the table. Total: what does not fit changes nothing. */
 export function evolveEndpoint(state: EndpointState | undefined, event: EndpointEvent, atMs: number): EndpointState | undefined {
-  if (event.type === 'endpoint.deployed.v1') return state ?? { ...event.data, status: 'active', createdAtMs: atMs };
+  if (event.type === 'endpoint.deployed.v1') return state ?? { ...event.data, rules: null, status: 'active', createdAtMs: atMs };
+  if (event.type === 'endpoint.placement-set.v1') return state === undefined ? undefined : { ...state, rules: event.data.rules };
   return state === undefined ? undefined : { ...state, status: 'retired' };
 }

@@ -20,7 +20,7 @@ interface CatalogSnapshot {
 /** Model versions, endpoints and traffic splits, in memory. */
 export const catalogProjection: Projection<CatalogState> = {
   name: 'catalog',
-  version: 3,
+  version: 4,
   streams: ['EV_REGISTRY'],
   initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [], splits: new Map(), splitIdByName: new Map() }),
   apply,
@@ -54,6 +54,9 @@ function apply(state: CatalogState, recorded: RecordedEvent): CatalogState {
     if (version !== undefined) state.modelVersions.set(version.modelVersionId, version);
   } else if (event.type === 'endpoint.deployed.v1') {
     deploy(state, event.data, atMs);
+  } else if (event.type === 'endpoint.placement-set.v1') {
+    const endpoint = state.endpoints.get(event.data.endpointId);
+    if (endpoint !== undefined) state.endpoints.set(endpoint.endpointId, { ...endpoint, rules: event.data.rules });
   } else if (event.type === 'endpoint.retired.v1') {
     retire(state, event.data.endpointId);
   } else if (isTrafficSplitEvent(event)) {
@@ -75,7 +78,7 @@ function split(state: CatalogState, event: TrafficSplitEvent, atMs: number): voi
 function deploy(state: CatalogState, data: EndpointDeployedV1, atMs: number): void {
   if (state.endpoints.has(data.endpointId)) return;
   const name = scopedName(data.name, data.organisationId);
-  state.endpoints.set(data.endpointId, { ...data, status: 'active', createdAtMs: atMs });
+  state.endpoints.set(data.endpointId, { ...data, rules: null, status: 'active', createdAtMs: atMs });
   state.endpointIdByName.set(name, data.endpointId);
   state.generationByName.set(name, (state.generationByName.get(name) ?? 0) + 1);
 }

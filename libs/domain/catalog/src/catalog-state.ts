@@ -1,4 +1,4 @@
-import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, TensorSpec, TrafficSplitSetV1 } from '@penstock/contract-events';
+import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, PlacementRules, TensorSpec, TrafficSplitSetV1 } from '@penstock/contract-events';
 import { scopedName } from './scoped-name.js';
 
 export interface ModelVersionState extends ModelVersionSubmittedV1 {
@@ -13,6 +13,8 @@ export interface ModelVersionState extends ModelVersionSubmittedV1 {
 }
 
 export interface EndpointState extends EndpointDeployedV1 {
+  /** Where its replicas may stand and what each takes; null where nothing was said. */
+  readonly rules: PlacementRules | null;
   readonly status: 'active' | 'retired';
   readonly createdAtMs: number;
 }

@@ -1,16 +1,17 @@
-import type { EndpointDeployedV1, EventOf, endpointDeployedV1, endpointRetiredV1 } from '@penstock/contract-events';
+import type { EndpointDeployedV1, EventOf, PlacementRules, endpointDeployedV1, endpointPlacementSetV1, endpointRetiredV1 } from '@penstock/contract-events';
 import { accept, refuse, type Decider } from '@penstock/kernel';
 import { canonical } from './canonical.js';
 
 export type EndpointCommand =
-  | { readonly kind: 'deploy'; readonly data: EndpointDeployedV1 }
+  /** `rules` that are null or left out put its replicas anywhere; they may change later, which the rest may not. */
+  | { readonly kind: 'deploy'; readonly data: EndpointDeployedV1; readonly rules?: PlacementRules | null | undefined }
   | { readonly kind: 'retire'; readonly reason: string };
 
-export type EndpointEvent = EventOf<typeof endpointDeployedV1> | EventOf<typeof endpointRetiredV1>;
+export type EndpointEvent = EventOf<typeof endpointDeployedV1> | EventOf<typeof endpointPlacementSetV1> | EventOf<typeof endpointRetiredV1>;
 
 export type EndpointLifecycle =
   | { readonly status: 'unknown' }
-  | { readonly status: 'active' | 'retired'; readonly deployed: EndpointDeployedV1 };
+  | { readonly status: 'active' | 'retired'; readonly deployed: EndpointDeployedV1; readonly rules: PlacementRules | null };
 
 /** An endpoint: deployed once, retired once. The same deployment again changes nothing. */
 export const endpointDecider: Decider<EndpointLifecycle, EndpointCommand, EndpointEvent> = {
@@ -21,10 +22,11 @@ export const endpointDecider: Decider<EndpointLifecycle, EndpointCommand, Endpoi
       if (state.status === 'retired') return accept();
       return accept({ type: 'endpoint.retired.v1', data: { endpointId: state.deployed.endpointId, reason: command.reason } });
     }
-    if (state.status === 'unknown') return accept({ type: 'endpoint.deployed.v1', data: command.data });
+    const rules = command.rules ?? null;
+    if (state.status === 'unknown') return accept({ type: 'endpoint.deployed.v1', data: command.data }, ...(rules === null ? [] : [rulesSet(command.data.endpointId, rules)]));
     if (state.status === 'retired') return refuse({ code: 'conflict', message: `${command.data.name} was retired meanwhile; send the command again.`, retryAfterMs: 200 });
     const changed = firstDifference(state.deployed, command.data);
-    if (changed === undefined) return accept();
+    if (changed === undefined) return rules === null || canonical(rules) === canonical(state.rules) ? accept() : accept(rulesSet(command.data.endpointId, rules));
     return refuse({
       code: 'already_exists',
       message: `${command.data.name} is deployed already with another ${changed}; retire it first (DELETE /v1/models/${command.data.name}) or choose another name.`,
@@ -34,14 +36,20 @@ export const endpointDecider: Decider<EndpointLifecycle, EndpointCommand, Endpoi
   evolve(state, event) {
     switch (event.type) {
       case 'endpoint.deployed.v1':
-        return state.status === 'unknown' ? { status: 'active', deployed: event.data } : state;
+        return state.status === 'unknown' ? { status: 'active', deployed: event.data, rules: null } : state;
+      case 'endpoint.placement-set.v1':
+        return state.status === 'active' ? { ...state, rules: event.data.rules } : state;
       case 'endpoint.retired.v1':
-        return state.status === 'active' ? { status: 'retired', deployed: state.deployed } : state;
+        return state.status === 'active' ? { ...state, status: 'retired' } : state;
       default:
         return state;
     }
   },
 };
+
+function rulesSet(endpointId: string, rules: PlacementRules): EndpointEvent {
+  return { type: 'endpoint.placement-set.v1', data: { endpointId, rules } };
+}
 
 /** Path of the first setting that differs, such as `scaling.maxReplicas`. */
 function firstDifference(one: unknown, other: unknown, path = ''): string | undefined {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { endpointDeployedV1, type EndpointDeployedV1 } from '@penstock/contract-events';
 import { servingPaceOf } from './serving-pace.js';
 
-const endpoint = (change: Partial<EndpointDeployedV1>) => ({ ...(endpointDeployedV1.example as EndpointDeployedV1), ...change, status: 'active' as const, createdAtMs: 0 });
+const endpoint = (change: Partial<EndpointDeployedV1>) => ({ ...(endpointDeployedV1.example as EndpointDeployedV1), ...change, rules: null, status: 'active' as const, createdAtMs: 0 });
 
 test('what the operator said counts, the cache of llama.cpp follows from its slots, and nonsense is nothing', () => {
   expect(servingPaceOf(endpoint({ engine: 'vllm', engineOptions: { kv_cache_tokens: 80_000, prefill_tokens_per_second: 20_000 } }))).toEqual({ kvTokens: 80_000, cacheTokens: 80_000, prefillTokensPerSecond: 20_000 });

@@ -6,7 +6,7 @@ export interface IdSource {
 
 /** Which kind of thing an id names. The prefix makes an id readable in logs and subjects. */
 export type IdPrefix =
-  | 'org' | 'proj' | 'key' | 'sa' | 'async' | 'mv' | 'ep' | 'node' | 'acc' | 'rep' | 'req' | 'lease' | 'cmd' | 'evt' | 'file' | 'upload' | 'part' | 'batch' | 'inst';
+  | 'org' | 'proj' | 'key' | 'sa' | 'async' | 'mv' | 'ep' | 'node' | 'acc' | 'rep' | 'req' | 'lease' | 'cmd' | 'evt' | 'file' | 'upload' | 'part' | 'batch' | 'inst' | 'res';
 
 /** Ids become parts of NATS subjects, so they hold no dot, space or wildcard. */
 const ID_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;

@@ -11,7 +11,7 @@ function event(type: string, replicaId: string, atMs: number, data: object = {})
   return { id: `e.${sequence}`, type, data: { replicaId, ...data }, time: new Date(atMs).toISOString(), sequence, stream: 'EV_FLEET' } as unknown as RecordedEvent;
 }
 
-const placed = (replicaId: string, atMs: number, endpointId = 'ep_1') => event('replica.placed.v1', replicaId, atMs, { endpointId, modelVersionId: 'mv_1', nodeId: 'node_1', acceleratorIds: [], reservedBytes: 1, reason: { summary: '', candidates: [] } });
+const placed = (replicaId: string, atMs: number, endpointId = 'ep_1') => event('replica.placed.v2', replicaId, atMs, { endpointId, modelVersionId: 'mv_1', members: [{ nodeId: 'node_1', acceleratorIds: [] }], reservedBytes: 1, reason: { summary: '', candidates: [] } });
 const ready = (replicaId: string, atMs: number) => event('replica.ready.v1', replicaId, atMs, { url: 'http://127.0.0.1:1', engine: 'vllm', servedModel: 'm', slots: 1, contextTokens: 1, timings: { pullMs: 0, loadMs: 0, warmUpMs: 0 } });
 const fold = (events: readonly RecordedEvent[]): FleetState => events.reduce((state, each) => fleetProjection.apply(state, each), fleetProjection.initialState());
 

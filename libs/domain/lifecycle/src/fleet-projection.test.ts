@@ -1,13 +1,13 @@
-import { nodeJoinedV1, placementRefusedV1, replicaPlacedV1, replicaReadyV1 } from '@penstock/contract-events';
+import { migChangePlannedV1, migInstanceCreatedV1, nodeJoinedV2, placementRefusedV2, replicaPlacedV2, replicaProfileMeasuredV1, replicaReadyV1 } from '@penstock/contract-events';
 import type { AggregateRef, NewEvent, RecordedEvent } from '@penstock/kernel';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ENDED_REPLICAS_MAX, fleetProjection } from './fleet-projection.js';
 import { readyReplicasOf, replicasOf, type FleetState } from './fleet-state.js';
-import { endpointPlacementRef, nodeRef, placementLedgerRef, replicaRef } from './refs.js';
+import { endpointPlacementRef, migGeometryRef, nodeRef, placementLedgerRef, replicaProfileRef, replicaRef } from './refs.js';
 
-const placement = replicaPlacedV1.schema.parse(replicaPlacedV1.example);
-const machine = nodeJoinedV1.schema.parse(nodeJoinedV1.example);
+const placement = replicaPlacedV2.schema.parse(replicaPlacedV2.example);
+const machine = nodeJoinedV2.schema.parse(nodeJoinedV2.example);
 
 function record(ref: AggregateRef, event: NewEvent, sequence: number): RecordedEvent {
   const time = new Date(Date.UTC(2_026, 10, 29) + sequence * 1_000).toISOString();
@@ -19,14 +19,14 @@ function fold(events: readonly (readonly [AggregateRef, NewEvent])[], from: Flee
 }
 
 const ofReplica = (replicaId: string, type: string, data: object = {}): readonly [AggregateRef, NewEvent] => [replicaRef(replicaId), { type, data: { replicaId, ...data } }];
-const place = (replicaId: string, endpointId = 'ep_01') => ofReplica(replicaId, 'replica.placed.v1', { ...placement, replicaId, endpointId });
+const place = (replicaId: string, endpointId = 'ep_01') => ofReplica(replicaId, 'replica.placed.v2', { ...placement, replicaId, endpointId });
 const readyData = { ...replicaReadyV1.example };
 const ready = (replicaId: string) => ofReplica(replicaId, 'replica.ready.v1', { ...readyData, replicaId });
 const fail = (replicaId: string) => ofReplica(replicaId, 'replica.failed.v1', { phase: 'loading', code: 'engine_exited', reason: 'gone' });
 const stop = (replicaId: string) => ofReplica(replicaId, 'replica.stopped.v1', { reason: 'drained' });
-const decide = (replicaId: string): readonly [AggregateRef, NewEvent] => [placementLedgerRef, { type: 'placement.decided.v1', data: { ...placement, replicaId } }];
-const refuse = (endpointId = 'ep_01'): readonly [AggregateRef, NewEvent] => [endpointPlacementRef(endpointId), { type: 'placement.refused.v1', data: { ...placementRefusedV1.example, endpointId } }];
-const join: readonly [AggregateRef, NewEvent] = [nodeRef('node_01'), { type: 'node.joined.v1', data: machine }];
+const decide = (replicaId: string): readonly [AggregateRef, NewEvent] => [placementLedgerRef, { type: 'placement.decided.v2', data: { ...placement, replicaId } }];
+const refuse = (endpointId = 'ep_01'): readonly [AggregateRef, NewEvent] => [endpointPlacementRef(endpointId), { type: 'placement.refused.v2', data: { ...placementRefusedV2.example, endpointId } }];
+const join: readonly [AggregateRef, NewEvent] = [nodeRef('node_01'), { type: 'node.joined.v2', data: machine }];
 const lose: readonly [AggregateRef, NewEvent] = [nodeRef('node_01'), { type: 'node.lost.v1', data: { nodeId: 'node_01', cause: 'left', reason: 'stopped' } }];
 
 describe('the fleet projection', () => {
@@ -61,6 +61,23 @@ describe('the fleet projection', () => {
     expect(fold([join, lose, join]).nodes.get('node_01')).toMatchObject({ status: 'up', statusReason: null });
   });
 
+  test('keeps what operators want of a node over a loss and a return, and its MIG instances as they change', () => {
+    const drain: readonly [AggregateRef, NewEvent] = [nodeRef('node_01'), { type: 'node.drain-requested.v1', data: { nodeId: 'node_01', reason: 'upgrade' } }];
+    expect(fold([join, drain, lose, join]).nodes.get('node_01')).toMatchObject({ status: 'up', drainReason: 'upgrade', cordonReason: 'upgrade', reclaimAt: null });
+    const gpu = { ...machine.accelerators[0]!, mig: { isEnabled: true, instances: [{ profile: '1g.10gb', start: 6, uuid: null }] } };
+    const joinGpu: readonly [AggregateRef, NewEvent] = [nodeRef('node_01'), { type: 'node.joined.v2', data: { ...machine, accelerators: [gpu] } }];
+    const planned: readonly [AggregateRef, NewEvent] = [migGeometryRef('acc_01'), { type: 'mig.change-planned.v1', data: migChangePlannedV1.example }];
+    const created: readonly [AggregateRef, NewEvent] = [migGeometryRef('acc_01'), { type: 'mig.instance-created.v1', data: migInstanceCreatedV1.example }];
+    const state = fold([joinGpu, planned, created]);
+    expect(state.geometries.get('acc_01')).toMatchObject({ change: { changeId: 'mig_01' }, instances: [{ profile: '3g.40gb', start: 0 }, { profile: '1g.10gb', start: 6 }] });
+    expect(fold([joinGpu, planned, created, join]).geometries.size).toBe(0);
+  });
+
+  test('keeps the newest profile that was measured', () => {
+    const measured = (replicaId: string, loadMs: number): readonly [AggregateRef, NewEvent] => [replicaProfileRef(replicaId), { type: 'replica-profile.measured.v1', data: { ...replicaProfileMeasuredV1.example, replicaId, start: { ...replicaProfileMeasuredV1.example.start, loadMs } } }];
+    expect([...fold([measured('rep_01', 1), measured('rep_02', 2)]).profiles.values()]).toMatchObject([{ replicaId: 'rep_02', start: { loadMs: 2 } }]);
+  });
+
   test('keeps a bounded number of ended replicas and every living one', () => {
     const ids = Array.from({ length: ENDED_REPLICAS_MAX + 5 }, (_, index) => `rep_${index}`);
     const state = fold([place('rep_living'), ...ids.flatMap((id) => [place(id), stop(id)])]);
@@ -74,7 +91,10 @@ describe('the fleet projection', () => {
     const ids = ['rep_01', 'rep_02', 'rep_03'] as const;
     const anyEvent = fc.oneof(
       fc.constantFrom(...ids).chain((id) => fc.constantFrom(decide(id), place(id), ready(id), fail(id), stop(id), ofReplica(id, 'replica.advanced.v1', { phase: 'loading' }), ofReplica(id, 'replica.drain-started.v1', { reason: 'x' }))),
-      fc.constantFrom(join, lose, refuse(), refuse('ep_02')),
+      fc.constantFrom(
+        join, lose, refuse(), refuse('ep_02'), [nodeRef('node_01'), { type: 'node.cordoned.v1', data: { nodeId: 'node_01', reason: 'x' } }] as const,
+        [migGeometryRef('acc_01'), { type: 'mig.instance-created.v1', data: migInstanceCreatedV1.example }] as const, [replicaProfileRef('rep_01'), { type: 'replica-profile.measured.v1', data: replicaProfileMeasuredV1.example }] as const,
+      ),
     );
     fc.assert(fc.property(fc.array(anyEvent, { maxLength: 40 }), fc.nat(40), (events, cut) => {
       const before = fold(events.slice(0, cut));

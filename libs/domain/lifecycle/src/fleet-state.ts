@@ -1,8 +1,10 @@
-import type { NodeJoinedV1, PlacementDecidedV1, PlacementRefusedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2, PlacementDecidedV2, PlacementRefusedV2, ReplicaProfileMeasuredV1 } from '@penstock/contract-events';
+import type { MigGeometryState } from './mig-geometry.js';
+import type { NodeOperations } from './node.js';
 import type { ReplicaFacts } from './replica-facts.js';
 import { isLiving } from './replica-phase.js';
 
-export interface NodeState extends NodeJoinedV1 {
+export interface NodeState extends NodeJoinedV2, NodeOperations {
   readonly status: 'up' | 'lost';
   readonly statusReason: string | null;
   readonly joinedAtMs: number;
@@ -24,7 +26,11 @@ export interface FleetState {
   readonly endedReplicaIds: string[];
   readonly ledger: PlacementLedger;
   /** Endpoints that have fewer replicas than wanted, with the reason; gone once a replica of theirs is placed. */
-  readonly refusals: Map<string, PlacementRefusedV1>;
+  readonly refusals: Map<string, PlacementRefusedV2>;
+  /** MIG instances by accelerator, as agents and their steps tell; gone with its node. */
+  readonly geometries: Map<string, MigGeometryState>;
+  /** What replicas measured, the newest by `profileKey`, at most {@link PROFILES_MAX}. */
+  readonly profiles: Map<string, ReplicaProfileMeasuredV1>;
 }
 
 /** The fleet-wide ledger as far as this process has read it. */
@@ -32,7 +38,7 @@ export interface PlacementLedger {
   /** Stream sequence of its newest entry, the version that the next entry expects; 0 while it is empty. */
   lastSequence: number;
   /** Decided, and `replica.placed` has not followed yet. They hold memory all the same. */
-  readonly pending: Map<string, PlacementDecidedV1>;
+  readonly pending: Map<string, PlacementDecidedV2>;
 }
 
 /** Living replicas of one endpoint, oldest first. */

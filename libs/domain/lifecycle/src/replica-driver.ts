@@ -1,5 +1,6 @@
-import type { ArtifactSource, EngineKind, NodeJoinedV1 } from '@penstock/contract-events';
-import type { ReplicaFailureCode } from './replica-facts.js';
+import type { ArtifactSource, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
+import type { GeometryDriver } from './geometry-driver.js';
+import type { ReplicaFailureCode, ReplicaMember } from './replica-facts.js';
 
 /** Who makes placements happen: an agent on each node, a Kubernetes cluster, or a fleet that is only imagined. */
 export type ReplicaDriverKind = 'process' | 'kubernetes' | 'simulated';
@@ -7,10 +8,12 @@ export type ReplicaDriverKind = 'process' | 'kubernetes' | 'simulated';
 /** A node that a driver stands for. */
 export interface DrivenNode {
   /** What it offers now, as it is said to the fleet. */
-  readonly report: NodeJoinedV1;
+  readonly report: NodeJoinedV2;
   readonly isReady: boolean;
   /** Why it is not ready; null while it is. */
   readonly reason: string | null;
+  /** When its owner takes it back, ISO 8601; left out while nothing was announced. */
+  readonly reclaimAt?: string | undefined;
 }
 
 /** Everything a driver needs to make one placed replica exist. */
@@ -18,8 +21,15 @@ export interface ReplicaAssignment {
   readonly replicaId: string;
   readonly endpointId: string;
   readonly modelVersionId: string;
+  /** Of the member that leads. */
   readonly nodeId: string;
   readonly acceleratorIds: readonly string[];
+  /** Every node with the accelerators there, the leading one first; several are a gang, which starts and ends together. */
+  readonly members: readonly ReplicaMember[];
+  /** The MIG instance that it runs in; null without. */
+  readonly mig: { readonly profile: string; readonly start: number } | null;
+  /** Taints of its nodes that it may stand on. */
+  readonly tolerations: readonly string[];
   /** Bytes set aside for it, over all its accelerators. */
   readonly reservedBytes: number;
   readonly engine: EngineKind;
@@ -47,6 +57,8 @@ export interface ReplicaObservation {
   readonly blocked: { readonly code: ReplicaFailureCode; readonly reason: string } | null;
   /** How it ended, and whether somebody asked for it; null unless `ended`. */
   readonly end: { readonly wasAsked: boolean; readonly reason: string } | null;
+  /** How far its pull is, where the driver sees that: a pull that moves is not taken for one that hangs. */
+  readonly pull?: { readonly completedBytes: number; readonly totalBytes: number } | undefined;
 }
 
 /** How many replicas of an endpoint have to stay whatever an operator drains. */
@@ -64,6 +76,8 @@ export type RetireOutcome = 'ending' | 'held';
  */
 export interface ReplicaDriver {
   readonly kind: ReplicaDriverKind;
+  /** Left out where somebody else lays out the GPUs. */
+  readonly mig?: GeometryDriver | undefined;
   /** True for nodes that this driver stands for, whether they still exist or not. */
   owns(nodeId: string): boolean;
   /** False until nodes and replicas have been read once: until then nothing counts as missing. */

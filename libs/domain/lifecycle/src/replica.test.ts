@@ -1,4 +1,4 @@
-import { replicaPlacedV1, replicaReadyV1 } from '@penstock/contract-events';
+import { replicaPlacedV2, replicaReadyV1 } from '@penstock/contract-events';
 import { given } from '@penstock/testing-kit';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -6,10 +6,10 @@ import type { ReplicaEvent, ReplicaFacts } from './replica-facts.js';
 import { isEnded, isStarting, mayAdvance, type ReplicaPhase } from './replica-phase.js';
 import { replicaDecider, type ReplicaCommand } from './replica.js';
 
-const placement = replicaPlacedV1.schema.parse(replicaPlacedV1.example);
+const placement = replicaPlacedV2.schema.parse(replicaPlacedV2.example);
 const readiness = replicaReadyV1.schema.parse(replicaReadyV1.example);
 const replicaId = placement.replicaId;
-const placed: ReplicaEvent = { type: 'replica.placed.v1', data: placement };
+const placed: ReplicaEvent = { type: 'replica.placed.v2', data: placement };
 const pulling: ReplicaEvent = { type: 'replica.advanced.v1', data: { replicaId, phase: 'pulling' } };
 const loading: ReplicaEvent = { type: 'replica.advanced.v1', data: { replicaId, phase: 'loading' } };
 const ready: ReplicaEvent = { type: 'replica.ready.v1', data: readiness };
@@ -21,7 +21,7 @@ describe('a replica', () => {
   test('is placed once', () => {
     given(replicaDecider).when({ kind: 'place', ...placement }).then(placed);
     given(replicaDecider, placed).when({ kind: 'place', ...placement }).then();
-    given(replicaDecider, placed).when({ kind: 'place', ...placement, nodeId: 'node_02' }).thenRefused('already_exists');
+    given(replicaDecider, placed).when({ kind: 'place', ...placement, members: [{ nodeId: 'node_02', acceleratorIds: [] }] }).thenRefused('already_exists');
   });
 
   test('may skip phases and never goes back', () => {
@@ -64,7 +64,7 @@ describe('a replica', () => {
 
 const anyCommand = fc.constantFrom<ReplicaCommand>(
   { kind: 'place', ...placement },
-  { kind: 'place', ...placement, nodeId: 'node_02' },
+  { kind: 'place', ...placement, members: [{ nodeId: 'node_02', acceleratorIds: [] }] },
   { kind: 'advance', phase: 'pulling' },
   { kind: 'advance', phase: 'loading' },
   { kind: 'advance', phase: 'warming' },
@@ -102,7 +102,7 @@ describe('the rule of phases', () => {
       for (const event of events) {
         const after: ReplicaFacts | null = replicaDecider.evolve(state, event);
         if (state !== null && isEnded(state.phase)) expect(after).toBe(state);
-        if (state === null && event.type !== 'replica.placed.v1') expect(after).toBeNull();
+        if (state === null && event.type !== 'replica.placed.v2') expect(after).toBeNull();
         state = after;
       }
     }));

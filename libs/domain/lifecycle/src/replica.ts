@@ -1,10 +1,10 @@
-import type { ReplicaPlacedV1, ReplicaReadyV1 } from '@penstock/contract-events';
+import type { ReplicaPlacedV2, ReplicaReadyV1 } from '@penstock/contract-events';
 import { accept, refuse, type Decider, type Decision } from '@penstock/kernel';
 import { evolveReplica, type ReplicaEvent, type ReplicaFacts, type ReplicaFailureCode } from './replica-facts.js';
 import { isEnded, isStarting, mayAdvance, type LivingPhase } from './replica-phase.js';
 
 export type ReplicaCommand =
-  | ({ readonly kind: 'place' } & ReplicaPlacedV1)
+  | ({ readonly kind: 'place' } & ReplicaPlacedV2)
   | { readonly kind: 'advance'; readonly phase: 'pulling' | 'loading' | 'warming' }
   | ({ readonly kind: 'mark-ready' } & Omit<ReplicaReadyV1, 'replicaId'> & { readonly replicaId?: string })
   | { readonly kind: 'start-drain'; readonly reason: string }
@@ -35,8 +35,8 @@ export const replicaDecider: Decider<ReplicaFacts | null, ReplicaCommand, Replic
 
 function place(command: Extract<ReplicaCommand, { kind: 'place' }>, state: ReplicaFacts | null): Decision<ReplicaEvent> {
   const { kind: _kind, ...data } = command;
-  if (state === null) return accept({ type: 'replica.placed.v1', data });
-  if (state.nodeId === data.nodeId && state.endpointId === data.endpointId) return accept();
+  if (state === null) return accept({ type: 'replica.placed.v2', data });
+  if (state.nodeId === data.members[0]?.nodeId && state.endpointId === data.endpointId) return accept();
   return refuse({ code: 'already_exists', message: `Replica ${data.replicaId} is placed on node ${state.nodeId} already; take a fresh id.`, param: 'replicaId' });
 }
 

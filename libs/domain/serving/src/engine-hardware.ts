@@ -5,6 +5,19 @@ export interface DetectedAccelerator {
   readonly memoryBytes: number;
   /** Index or UUID as engines are told; null for the CPU. */
   readonly device: string | null;
+  /** What engines find of the memory; all of it where left out. */
+  readonly usableBytes?: number | undefined;
+  /** Accelerators with the same name here reach each other by a fast link; left out or null for one that reaches none. */
+  readonly islandId?: string | null | undefined;
+  /** Left out or null where it cannot be partitioned. */
+  readonly mig?: { readonly isEnabled: boolean; readonly instances: readonly DetectedMigInstance[] } | null | undefined;
+}
+
+/** A MIG instance that exists: a profile at the memory slice where it begins, and how engines are told to use it. */
+export interface DetectedMigInstance {
+  readonly profile: string;
+  readonly start: number;
+  readonly uuid: string | null;
 }
 
 export interface DetectedHardware {

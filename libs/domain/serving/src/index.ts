@@ -24,6 +24,7 @@ export * from './engine-usage.js';
 export * from './finish-reason.js';
 export { isRecord } from './json-fields.js';
 export * from './json-outline.js';
+export * from './mig-driver.js';
 export * from './moderation.js';
 export * from './read-json.js';
 export * from './relevance.js';

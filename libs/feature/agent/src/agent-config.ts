@@ -9,6 +9,14 @@ export const agentConfig = serviceConfig.extend({
   AGENT_DATA_DIR: z.string().min(1).max(4_096),
   /** `true` leaves the engines running when the agent stops, for an upgrade of the agent; the next one takes them over. */
   AGENT_KEEP_ENGINES: z.enum(['true', 'false']).default('false').transform((value) => value === 'true'),
+  /** What fails together with this machine, such as its rack; left out, it fails alone. */
+  AGENT_FAILURE_DOMAIN: z.string().min(1).max(200).optional(),
+  /** Taints, separated by commas: only replicas whose endpoint tolerates all of them are put here. */
+  AGENT_TAINTS: z.string().max(4_000).default('').transform((text) => text.split(',').map((taint) => taint.trim()).filter((taint) => taint !== '')).pipe(z.array(z.string().max(200)).max(50)),
+  /** `spot` for a machine that its owner may take back at short notice. */
+  AGENT_MARKET: z.enum(['on_demand', 'spot']).default('on_demand'),
+  /** US dollars for each GPU and hour; left out, plans count with typical prices of the GPU's type. */
+  AGENT_DOLLARS_PER_GPU_HOUR: z.coerce.number().min(0).max(100_000).optional(),
   HEARTBEAT_INTERVAL_MS: milliseconds(2_000),
   TELEMETRY_INTERVAL_MS: milliseconds(1_000),
   RECONCILE_INTERVAL_MS: milliseconds(2_000),

@@ -1,4 +1,4 @@
-import type { ArtifactPuller, EngineDriver, EngineProbe, EngineRecords, HardwareProbe } from '@penstock/domain-serving';
+import type { ArtifactPuller, EngineDriver, EngineProbe, EngineRecords, HardwareProbe, MigDriver } from '@penstock/domain-serving';
 import type { ServicePorts } from '@penstock/feature-shell';
 
 export interface AgentPorts extends ServicePorts {
@@ -8,6 +8,8 @@ export interface AgentPorts extends ServicePorts {
   readonly artifacts: ArtifactPuller;
   readonly records: EngineRecords;
   readonly hardware: HardwareProbe;
+  /** Changes MIG instances. Left out, GPUs stay as they are split. */
+  readonly mig?: MigDriver | undefined;
   /** Version of the agent, as nodes report it. */
   readonly agentVersion: string;
 }

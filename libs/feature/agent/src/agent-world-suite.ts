@@ -1,11 +1,11 @@
-import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, type CatalogueEvent, type EngineKind } from '@penstock/contract-events';
-import { fleetProjection, replicaDecider, replicaRef, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, type CatalogueEvent, type EngineKind, type MigStepFact } from '@penstock/contract-events';
+import { fleetProjection, migGeometryDecider, migGeometryRef, replicaDecider, type MigCommand, replicaRef, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
 import {
-  ArtifactPullError, EngineStartError, type AgentMemory, type ArtifactPuller, type EngineDriver, type EngineExit, type EngineProbe, type EngineProcess, type EngineRecord,
+  ArtifactPullError, EngineStartError, type AgentMemory, type DetectedAccelerator, type ArtifactPuller, type EngineDriver, type EngineExit, type EngineProbe, type EngineProcess, type EngineRecord,
   type EngineRecords, type EngineStartSpec, type EngineTelemetry, type ProbeResult, type PulledArtifact, type PullRequest,
 } from '@penstock/domain-serving';
 import { EventLogUnavailableError, followProjection, handleCommand, silentLogger, type AggregateRef, type EventLog, type Projection } from '@penstock/kernel';
-import { FixedClock, LocalCommandClient, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
+import { FixedClock, LocalCommandClient, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds, SimulatedMigDriver } from '@penstock/testing-kit';
 import { agentConfig, type AgentConfig } from './agent-config.js';
 import type { AgentPorts } from './agent-ports.js';
 import { runAgent, type RunningAgent } from './run-agent.js';
@@ -164,6 +164,9 @@ export class AgentWorld {
   readonly ids = new SequentialIds();
   readonly signals = new MemorySignals();
   readonly machine = new FakeMachine();
+  readonly mig = new SimulatedMigDriver();
+  /** Whether the machine has an A100 with MIG on beside its other devices. */
+  hasMig = false;
   readonly config: AgentConfig;
   private agents: RunningAgent[] = [];
 
@@ -177,8 +180,13 @@ export class AgentWorld {
       clock, timers, ids, signals, log: this.switch.asEventLog(), commands: new LocalCommandClient(), logger: silentLogger,
       follow: <State>(projection: Projection<State>) => followProjection(this.log, projection),
       drivers: [machine], probe: machine, artifacts: machine, records: machine, agentVersion: '0.1.0',
-      hardware: { detect: async () => ({ hostname: 'host', cpuCores: 2, memoryBytes: 8e9, accelerators: [{ type: 'cpu', memoryBytes: 6e9, device: null }, { type: 'h100', memoryBytes: 80e9, device: 'GPU-1' }] }) },
+      mig: this.mig,
+      hardware: { detect: async () => ({ hostname: 'host', cpuCores: 2, memoryBytes: 8e9, accelerators: [{ type: 'cpu', memoryBytes: 6e9, device: null }, { type: 'h100', memoryBytes: 80e9, device: 'GPU-1' }, ...(this.hasMig ? [await this.a100()] : [])] }) },
     };
+  }
+
+  private async a100(): Promise<DetectedAccelerator> {
+    return { type: 'a100', memoryBytes: 80_896 * 1_048_576, device: 'GPU-2', mig: { isEnabled: true, instances: await this.mig.list('GPU-2') } };
   }
 
   async startAgent(config = this.config): Promise<RunningAgent> {
@@ -210,10 +218,22 @@ export class AgentWorld {
     await this.append({ context: 'registry', aggregate: 'endpoint', id: deployed.endpointId }, { type: 'endpoint.deployed.v1', data: { ...deployed, engine } });
   }
 
-  async place(replicaId: string, nodeId: string, acceleratorIds: readonly string[] = []): Promise<void> {
+  async place(replicaId: string, nodeId: string, acceleratorIds: readonly string[] = [], mig: { profile: string; start: number } | null = null): Promise<void> {
+    await this.placeGang(replicaId, [nodeId], acceleratorIds, mig);
+  }
+
+  async placeGang(replicaId: string, nodeIds: readonly string[], acceleratorIds: readonly string[] = [], mig: { profile: string; start: number } | null = null): Promise<void> {
     await this.say(replicaId, {
-      kind: 'place', replicaId, endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId, acceleratorIds: [...acceleratorIds], reservedBytes: 1, reason: { summary: 'a test', candidates: [] },
+      kind: 'place', replicaId, endpointId: 'ep_01', modelVersionId: 'mv_01', members: nodeIds.map((nodeId) => ({ nodeId, acceleratorIds: [...acceleratorIds] })), reservedBytes: 1,
+      computeMilli: 0, cpuMilli: 0, hostMemoryBytes: 0, mig, option: { precision: null, market: 'on_demand', dollarsPerHour: null }, replaces: null,
+      reason: { summary: 'a test', candidates: [], plan: null },
     });
+  }
+
+  /** What the scheduler does for a placement whose instance is not there. */
+  async planMig(replicaId: string, nodeId: string, acceleratorId: string, steps: readonly MigStepFact[]): Promise<void> {
+    const change: MigCommand = { kind: 'plan-change', nodeId, acceleratorId, changeId: `mig-${replicaId}`, steps: [...steps], forReplicaId: replicaId, reason: 'a test wants it' };
+    await handleCommand(this.log, migGeometryDecider, migGeometryRef(acceleratorId), change, this.metadata());
   }
 
   async say(replicaId: string, command: ReplicaCommand): Promise<void> {

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/
 import { replicaTelemetry } from '@penstock/contract-commands';
 import { modelVersionDecider, modelVersionRef } from '@penstock/domain-catalog';
 import { replicaDecider, replicaRef, fleetProjection, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
-import { endpointDeployedV1, modelVersionSubmittedV1 } from '@penstock/contract-events';
+import { endpointDeployedV1, modelVersionSubmittedV1, replicaPlacedV2 } from '@penstock/contract-events';
 import { NodeArtifactCache } from '@penstock/infra-artifacts';
 import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, MachineHardwareProbe } from '@penstock/infra-engines';
 import { createSystemTimers, randomIds, systemClock } from '@penstock/infra-telemetry';
@@ -78,7 +78,7 @@ function phaseBecomes(phase: ReplicaState['phase']): Promise<ReplicaState | unde
 
 async function place(nodeId: string): Promise<ReplicaState | undefined> {
   await deploy();
-  await say({ kind: 'place', replicaId: 'rep_1', endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId, acceleratorIds: [], reservedBytes: 1, reason: { summary: 'a test', candidates: [] } });
+  await say({ kind: 'place', ...replicaPlacedV2.schema.parse(replicaPlacedV2.example), replicaId: 'rep_1', members: [{ nodeId, acceleratorIds: [] }], reservedBytes: 1 });
   return phaseBecomes('ready');
 }
 

@@ -32,7 +32,7 @@ describe('joining', () => {
     await world.crash(first);
     const second = await world.startAgent();
     expect(second.nodeId).toBe(first.nodeId);
-    expect(world.typesOf(first.nodeId)).toEqual(['node.joined.v1']);
+    expect(world.typesOf(first.nodeId)).toEqual(['node.joined.v2']);
   });
 
   test('joins again when the scheduler thought it lost', async () => {
@@ -50,9 +50,10 @@ describe('joining', () => {
 describe('a start', () => {
   test('pulls, loads, warms up and becomes ready, with progress, url, slots and timings', async () => {
     const { engine } = await aReadyReplica();
-    expect(world.typesOf('rep_1')).toEqual(['replica.placed.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
+    expect(world.typesOf('rep_1')).toEqual(['replica.placed.v2', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1', 'replica-profile.measured.v1']);
     expect(world.replica('rep_1')).toMatchObject({ url: engine.url, engine: 'llama.cpp', servedModel: 'smollm2-135m-instruct', slots: 4, contextTokens: 2_048 });
-    expect(world.log.all('EV_FLEET').at(-1)?.data).toMatchObject({ timings: { pullMs: 7, warmUpMs: 12 } });
+    expect(world.log.all('EV_FLEET').findLast((event) => event.type === 'replica.ready.v1')?.data).toMatchObject({ timings: { pullMs: 7, warmUpMs: 12 } });
+    expect([...world.fleet().profiles.values()]).toMatchObject([{ modelVersionId: 'mv_01', device: { acceleratorType: 'cpu', slice: null }, weightBytes: 98_000_000, kvTokens: 8_192, start: { source: 'object_store', pullMs: 7, warmUpMs: 12 } }]);
     expect(engine.spec).toMatchObject({ modelPath: '/cache/model', slots: 4, contextTokens: 2_048, device: null, logFile: '/data/replicas/rep_1/engine.log' });
     const progress = world.signals.published.filter(({ subject }) => subject === 'tele.pull.rep_1').map(({ data }) => pullProgress.parse(data));
     expect(progress[0]).toMatchObject({ replicaId: 'rep_1', endpointId: 'ep_01', completedBytes: 50, totalBytes: 100 });

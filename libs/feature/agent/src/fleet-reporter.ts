@@ -1,6 +1,6 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import { nodeDecider, nodeRef, replicaDecider, replicaRef, type ReplicaCommand } from '@penstock/domain-lifecycle';
-import { EventLogUnavailableError, handleCommand, type Clock, type EventLog, type IdSource, type Logger, type Timers } from '@penstock/kernel';
+import { EventLogUnavailableError, handleCommand, type AggregateRef, type Clock, type Decider, type EventLog, type IdSource, type Logger, type NewEvent, type Timers } from '@penstock/kernel';
 
 export const AGENT_SOURCE = 'penstock/agent';
 
@@ -27,13 +27,18 @@ export class FleetReporter {
   }
 
   /** One try. Throws while the log cannot be reached. */
-  async join(report: NodeJoinedV1): Promise<void> {
+  async join(report: NodeJoinedV2): Promise<void> {
     await handleCommand(this.parts.log, nodeDecider, nodeRef(report.nodeId), { kind: 'join', ...report }, this.metadata());
   }
 
   /** One try. Throws while the log cannot be reached. */
   async leave(nodeId: string, reason: string): Promise<void> {
     await handleCommand(this.parts.log, nodeDecider, nodeRef(nodeId), { kind: 'lose', cause: 'left', reason }, this.metadata());
+  }
+
+  /** One try, for facts that the next reconciliation says again. Throws while the log cannot be reached. */
+  async tell<State, Command, Event extends NewEvent>(decider: Decider<State, Command, Event>, ref: AggregateRef, command: Command): Promise<void> {
+    await handleCommand(this.parts.log, decider, ref, command, this.metadata());
   }
 
   /**

@@ -1,15 +1,19 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { isEnded, type FleetState, type ReplicaState } from '@penstock/domain-lifecycle';
 import type { EngineRecord } from '@penstock/domain-serving';
 import type { LiveProjection } from '@penstock/kernel';
+import { MigWorker } from './mig-worker.js';
 import { planStart } from './start-plan.js';
 import { ReplicaSupervisor, type SupervisorParts } from './replica-supervisor.js';
+
+/** Agents act each for its own node. */
+const SPANS_NODES = 'An agent starts engines on its own node only; a replica over several nodes needs the Kubernetes driver.';
 
 export interface NodeReconcilerParts extends SupervisorParts {
   readonly fleet: LiveProjection<FleetState>;
   readonly catalog: LiveProjection<CatalogState>;
-  readonly report: NodeJoinedV1;
+  readonly report: NodeJoinedV2;
 }
 
 /**
@@ -18,9 +22,12 @@ export interface NodeReconcilerParts extends SupervisorParts {
  */
 export class NodeReconciler {
   private readonly supervisors = new Map<string, ReplicaSupervisor>();
+  private readonly mig: MigWorker;
   private isLeaving = false;
 
-  constructor(private readonly parts: NodeReconcilerParts) {}
+  constructor(private readonly parts: NodeReconcilerParts) {
+    this.mig = new MigWorker({ driver: parts.ports.mig, reporter: parts.reporter, logger: parts.logger });
+  }
 
   get replicaIds(): readonly string[] {
     return [...this.supervisors.keys()];
@@ -34,6 +41,7 @@ export class NodeReconciler {
   readonly reconcile = async (): Promise<void> => {
     if (this.isLeaving) return;
     await this.rejoinIfLost();
+    await this.mig.reconcile(this.parts.report, this.parts.fleet.state());
     const { replicas } = this.parts.fleet.state();
     for (const [replicaId, supervisor] of this.supervisors) {
       const replica = replicas.get(replicaId);
@@ -101,7 +109,7 @@ export class NodeReconciler {
 
   /** Keeps the files of an adopted engine from eviction. They are in the cache, so nothing is downloaded. */
   private async holdArtifacts(replica: ReplicaState, supervisor: ReplicaSupervisor): Promise<void> {
-    const plan = planStart(replica, 'warming', this.parts.catalog.state(), this.parts.report, this.parts.config.AGENT_DATA_DIR);
+    const plan = planStart(replica, 'warming', this.parts.catalog.state(), { node: this.parts.report, geometries: this.parts.fleet.state().geometries }, this.parts.config.AGENT_DATA_DIR);
     if (plan === undefined || plan.pull.files.length === 0) return;
     const artifact = await this.parts.ports.artifacts.pull({ files: plan.pull.files, sources: [] }).catch(() => undefined);
     if (artifact !== undefined) supervisor.keep(artifact);
@@ -112,11 +120,11 @@ export class NodeReconciler {
     const node = fleet.state().nodes.get(memory.nodeId);
     if (node?.status === 'up') return;
     logger.info({ nodeId: memory.nodeId, reason: node?.statusReason ?? null }, 'node joins');
-    await reporter.join(report);
+    await reporter.join(await this.mig.refresh(report));
   }
 
   private async reconcileOne(replica: ReplicaState): Promise<void> {
-    const { reporter, catalog, report, config } = this.parts;
+    const { reporter, catalog, report, config, fleet } = this.parts;
     const supervisor = this.supervisors.get(replica.replicaId);
     const isHere = supervisor?.isAlive === true;
     // The log knows more than the projection has shown so far.
@@ -134,7 +142,8 @@ export class NodeReconciler {
       case 'pulling':
       case 'loading':
       case 'warming': {
-        const plan = isHere ? undefined : planStart(replica, replica.phase, catalog.state(), report, config.AGENT_DATA_DIR);
+        if (replica.members.length > 1) return void (await reporter.replica(replica.replicaId, { kind: 'fail', code: 'engine_missing', reason: SPANS_NODES }));
+        const plan = isHere ? undefined : planStart(replica, replica.phase, catalog.state(), { node: report, geometries: fleet.state().geometries }, config.AGENT_DATA_DIR);
         if (plan !== undefined) this.supervisors.set(replica.replicaId, ReplicaSupervisor.start(plan, this.parts));
         return;
       }

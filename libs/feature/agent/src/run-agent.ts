@@ -7,7 +7,7 @@ import { NodeMemory } from './agent-memory.js';
 import type { AgentPorts } from './agent-ports.js';
 import { FleetReporter } from './fleet-reporter.js';
 import { NodeReconciler } from './node-reconciler.js';
-import { buildNodeReport } from './node-report.js';
+import { buildNodeReport, type NodePlacement } from './node-report.js';
 
 /** Of the time that a service has to stop, running requests may use this much; the rest is for stopping engines and saying so. */
 const DRAIN_SHARE = 0.6;
@@ -27,7 +27,7 @@ export async function runAgent(config: AgentConfig, ports: AgentPorts): Promise<
   const logger = ports.logger.child({ service: 'agent' });
   const memory = await NodeMemory.open(ports.records, ports.ids);
   const { nodeId } = memory;
-  const report = await buildNodeReport({ nodeId, hardware: ports.hardware, drivers: ports.drivers, agentVersion: ports.agentVersion });
+  const report = await buildNodeReport({ nodeId, hardware: ports.hardware, drivers: ports.drivers, agentVersion: ports.agentVersion, placement: placementOf(config) });
   const fleet = await ports.follow(fleetProjection);
   const catalog = await ports.follow(catalogProjection);
   const reporter = new FleetReporter({ ...ports, logger });
@@ -78,4 +78,8 @@ export async function runAgent(config: AgentConfig, ports: AgentPorts): Promise<
       await disconnect();
     },
   };
+}
+
+function placementOf(config: AgentConfig): NodePlacement {
+  return { failureDomain: config.AGENT_FAILURE_DOMAIN ?? null, taints: config.AGENT_TAINTS, market: config.AGENT_MARKET, dollarsPerGpuHour: config.AGENT_DOLLARS_PER_GPU_HOUR ?? null };
 }

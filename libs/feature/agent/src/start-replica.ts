@@ -1,5 +1,6 @@
 import type { PullProgress } from '@penstock/contract-commands';
-import type { ReplicaFailureCode } from '@penstock/domain-lifecycle';
+import type { ReplicaProfileMeasuredV1 } from '@penstock/contract-events';
+import { replicaProfileDecider, replicaProfileRef, type ReplicaFailureCode } from '@penstock/domain-lifecycle';
 import {
   ArtifactPullError, EngineStartError, type ArtifactPuller, type EngineDriver, type EngineProbe, type EngineProcess, type EngineRecord, type PulledArtifact,
 } from '@penstock/domain-serving';
@@ -58,11 +59,23 @@ export async function startReplica(plan: StartPlan, parts: StartParts, signal: A
     const { url, servedModel } = process;
     const { slots, contextTokens } = plan.spec;
     const isReady = await parts.reporter.replica(plan.replicaId, { kind: 'mark-ready', url, engine: plan.engine, servedModel, slots, contextTokens, timings }, signal);
-    return isReady ? { kind: 'ready', started: { process, artifact } } : await undo(process, artifact);
+    if (!isReady) return await undo(process, artifact);
+    await tellProfile(plan, artifact, timings, parts.reporter);
+    return { kind: 'ready', started: { process, artifact } };
   } catch (error) {
     await undo(process, artifact);
     return signal.aborted ? { kind: 'given-up' } : { kind: 'failed', ...describe(error) };
   }
+}
+
+/** What this start showed. It is worth one try: the next start measures again. */
+async function tellProfile(plan: StartPlan, artifact: PulledArtifact, start: { readonly pullMs: number; readonly loadMs: number; readonly warmUpMs: number }, reporter: FleetReporter): Promise<void> {
+  const { replicaId, endpointId, engine, measures, spec } = plan;
+  const source = plan.pull.files.length === 0 ? 'none' : artifact.fromCache ? 'node_cache' : 'object_store';
+  // llama.cpp sets the cache of every slot aside when it starts; other engines size theirs by what is free.
+  const kvTokens = engine === 'llama.cpp' && spec.attachedUrl === null ? spec.slots * spec.contextTokens : null;
+  const measured: ReplicaProfileMeasuredV1 = { ...measures, replicaId, endpointId, kvTokens, start: { source, ...start }, curve: [] };
+  await reporter.tell(replicaProfileDecider, replicaProfileRef(replicaId), { kind: 'measure', measured }).catch(() => undefined);
 }
 
 const PHASES: readonly StartingPhase[] = ['placed', 'pulling', 'loading', 'warming'];

@@ -1,5 +1,5 @@
 import { endpointLoad, listScalingDecisions, wakeEndpoint } from '@penstock/contract-commands';
-import { endpointDeployedV1, replicaPlacedV1, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type WantedReplicasChangedV1 } from '@penstock/contract-events';
+import { endpointDeployedV1, replicaPlacedV2, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type WantedReplicasChangedV1 } from '@penstock/contract-events';
 import { LOW_LOAD_WINDOW_MS } from '@penstock/domain-scaling';
 import { followProjection, silentLogger, type AggregateRef, type Projection } from '@penstock/kernel';
 import { FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
@@ -52,7 +52,7 @@ class World {
 
   async ready(endpointId: string, replicaId: string): Promise<void> {
     const ref: AggregateRef = { context: 'fleet', aggregate: 'replica', id: replicaId };
-    await this.append(ref, { type: 'replica.placed.v1', data: { ...replicaPlacedV1.schema.parse(replicaPlacedV1.example), replicaId, endpointId } });
+    await this.append(ref, { type: 'replica.placed.v2', data: { ...replicaPlacedV2.schema.parse(replicaPlacedV2.example), replicaId, endpointId } });
     await this.append(ref, { type: 'replica.ready.v1', data: { ...replicaReadyV1.schema.parse(replicaReadyV1.example), replicaId } });
   }
 

@@ -1,8 +1,10 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import type { KeyUses } from './access/key-uses.js';
+import { CommitmentRoutes } from './admin/commitment-routes.js';
 import { EventRoutes } from './admin/event-routes.js';
 import { KeyRoutes } from './admin/key-routes.js';
 import { LimitRoutes } from './admin/limit-routes.js';
+import { NodeRoutes } from './admin/node-routes.js';
 import { PlatformRoutes } from './admin/platform-routes.js';
 import { ProgressRoutes } from './admin/progress-routes.js';
 import { ServiceAccountRoutes } from './admin/service-account-routes.js';
@@ -45,7 +47,7 @@ export interface GatewayExtras {
 }
 
 /** Every group of routes. Together they serve the whole contract, or the gateway does not start. */
-export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, ModerationRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, UploadRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, TrafficRoutes, PlatformRoutes, ProgressRoutes, EventRoutes] as const;
+export const routeGroups = [ChatRoutes, TensorRoutes, CompletionRoutes, ResponseRoutes, EmbeddingRoutes, RelevanceRoutes, ModerationRoutes, TokenizeRoutes, ModelsRoutes, DeployRoutes, FilesRoutes, UploadRoutes, BatchesRoutes, UsageRoutes, ExplainRoutes, AsyncRoutes, DocsRoutes, TenantRoutes, KeyRoutes, ServiceAccountRoutes, LimitRoutes, TrafficRoutes, CommitmentRoutes, PlatformRoutes, NodeRoutes, ProgressRoutes, EventRoutes] as const;
 
 @Module({})
 export class GatewayModule {

@@ -55,8 +55,8 @@ export class EndpointDesk {
     return outcome.kind === 'refused' ? refused(outcome.refusal) : ok({ endpointId: request.endpointId });
   }
 
-  private async append(data: DeployRequest & { readonly endpointId: string; readonly engine: ModelVersionState['engine'] }, causation: Causation): Promise<HandlerOutcome<DeployReply>> {
-    const outcome = await handleCommand(this.ports.log, endpointDecider, endpointRef(data.endpointId), { kind: 'deploy', data }, newCommand(this.ports, causation));
+  private async append({ rules, ...data }: DeployRequest & { readonly endpointId: string; readonly engine: ModelVersionState['engine'] }, causation: Causation): Promise<HandlerOutcome<DeployReply>> {
+    const outcome = await handleCommand(this.ports.log, endpointDecider, endpointRef(data.endpointId), { kind: 'deploy', data, rules }, newCommand(this.ports, causation));
     if (outcome.kind === 'refused') return refused(outcome.refusal);
     return ok({ endpointId: data.endpointId, created: outcome.events.length > 0, sequence: outcome.lastSequence });
   }

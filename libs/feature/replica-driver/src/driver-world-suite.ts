@@ -1,4 +1,4 @@
-import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV2, type CatalogueEvent, replicaPlacedV2 } from '@penstock/contract-events';
 import { fleetProjection, replicaDecider, replicaRef, type DrivenNode, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
 import type { EngineProbe, ProbeResult } from '@penstock/domain-serving';
 import { followProjection, handleCommand, silentLogger, type AggregateRef, type Projection } from '@penstock/kernel';
@@ -49,7 +49,7 @@ export class DriverWorld {
   }
 
   node(nodeId = 'node_sim_1', change: Partial<DrivenNode> = {}): DrivenNode {
-    return { report: { ...nodeJoinedV1.schema.parse(nodeJoinedV1.example), nodeId }, isReady: true, reason: null, ...change };
+    return { report: { ...nodeJoinedV2.schema.parse(nodeJoinedV2.example), nodeId }, isReady: true, reason: null, ...change };
   }
 
   async deploy(wanted: number): Promise<void> {
@@ -65,7 +65,7 @@ export class DriverWorld {
   }
 
   async place(replicaId: string, nodeId = 'node_sim_1'): Promise<void> {
-    await this.say(replicaId, { kind: 'place', replicaId, endpointId: 'ep_01', modelVersionId: 'mv_01', nodeId, acceleratorIds: [], reservedBytes: 1, reason: { summary: 'a test', candidates: [] } });
+    await this.say(replicaId, { kind: 'place', ...replicaPlacedV2.schema.parse(replicaPlacedV2.example), replicaId, members: [{ nodeId, acceleratorIds: [] }], reservedBytes: 1 });
   }
 
   async say(replicaId: string, command: ReplicaCommand): Promise<void> {

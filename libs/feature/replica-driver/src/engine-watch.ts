@@ -1,4 +1,4 @@
-import type { ReplicaTelemetry } from '@penstock/contract-commands';
+import type { PullProgress, ReplicaTelemetry } from '@penstock/contract-commands';
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
 import type { LiveProjection } from '@penstock/kernel';
 import type { ReplicaDriverConfig } from './driver-config.js';
@@ -21,7 +21,19 @@ export class EngineWatch {
 
   constructor(private readonly config: ReplicaDriverConfig, private readonly ports: ReplicaDriverPorts, private readonly fleet: LiveProjection<FleetState>) {}
 
+  /** Pulls that a driver sees are told, so that nobody takes them for pulls that hang. */
+  private tellPulls(): void {
+    const { replicas } = this.fleet.state();
+    for (const { replicaId, pull } of this.ports.driver.replicas()) {
+      const replica = replicas.get(replicaId);
+      if (pull === undefined || replica === undefined) continue;
+      const body: PullProgress = { replicaId, endpointId: replica.endpointId, file: replica.modelVersionId, ...pull };
+      this.ports.signals.publish(`tele.pull.${replicaId}`, body);
+    }
+  }
+
   async sample(): Promise<void> {
+    this.tellPulls();
     const serving = [...this.fleet.state().replicas.values()].filter((replica) => (replica.phase === 'ready' || replica.phase === 'draining') && this.ports.driver.owns(replica.nodeId));
     const known = new Set(serving.map((replica) => replica.replicaId));
     for (const replicaId of this.loads.keys()) if (!known.has(replicaId)) this.loads.delete(replicaId);

@@ -1,14 +1,14 @@
-import { replicaPlacedV1 } from '@penstock/contract-events';
+import { replicaPlacedV2 } from '@penstock/contract-events';
 import { replicaDecider, type ObservedPhase, type ReplicaEvent, type ReplicaObservation, type ReplicaState } from '@penstock/domain-lifecycle';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { nextStep, type StepTimes } from './next-step.js';
 
-const placed = replicaPlacedV1.schema.parse(replicaPlacedV1.example);
+const placed = replicaPlacedV2.schema.parse(replicaPlacedV2.example);
 const times: StepTimes = { missingMs: 0, vanishedGraceMs: 1_000, blockedMs: 0, blockedGraceMs: 1_000, isDrained: false };
 
 function replica(phase: ReplicaState['phase']): ReplicaState {
-  const facts = replicaDecider.evolve(null, { type: 'replica.placed.v1', data: placed } satisfies ReplicaEvent);
+  const facts = replicaDecider.evolve(null, { type: 'replica.placed.v2', data: placed } satisfies ReplicaEvent);
   return { ...(facts as ReplicaState), phase, placedAtMs: 0, phaseSinceMs: 0, readyAtMs: null };
 }
 

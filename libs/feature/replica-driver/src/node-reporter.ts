@@ -46,7 +46,7 @@ export class NodeReporter {
     }
   }
 
-  private async reportOne({ report, isReady, reason }: DrivenNode): Promise<void> {
+  private async reportOne({ report, isReady, reason, reclaimAt }: DrivenNode): Promise<void> {
     const { config, fleet, facts, logger } = this.parts;
     const { nodeId } = report;
     const unreadyMs = this.unready.of(nodeId, !isReady);
@@ -54,6 +54,10 @@ export class NodeReporter {
     if (!isReady) {
       if (isUp && unreadyMs >= config.NODE_GRACE_MS) await this.lose(nodeId, 'missed-heartbeats', reason ?? 'it is not ready');
       return;
+    }
+    if (isUp && reclaimAt !== undefined && fleet.state().nodes.get(nodeId)?.reclaimAt !== reclaimAt) {
+      logger.warn({ nodeId, reclaimAt }, 'its owner takes the node back');
+      await facts.say(nodeDecider, nodeRef(nodeId), { kind: 'announce-reclaim', reclaimAt, reason: 'announced by its owner' });
     }
     const content = JSON.stringify(report);
     if (isUp && this.said.get(nodeId) === content) return;

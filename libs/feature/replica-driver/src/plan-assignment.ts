@@ -7,9 +7,10 @@ export function planAssignment(replica: ReplicaState, catalog: CatalogState): Re
   const version = catalog.modelVersions.get(replica.modelVersionId);
   if (endpoint === undefined || version?.registered === null || version?.registered === undefined) return undefined;
   const { registered } = version;
-  const { replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, reservedBytes } = replica;
+  const { replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, members, mig, reservedBytes } = replica;
   return {
-    replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, reservedBytes,
+    replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, members, mig, reservedBytes,
+    tolerations: endpoint.rules?.tolerations ?? [],
     engine: endpoint.engine,
     modelName: version.modelName,
     source: registered.source,

@@ -48,8 +48,10 @@ export class ReplicaController {
     const { driver } = this.parts.ports;
     const { replicas } = this.parts.fleet.state();
     const seen = new Map(driver.replicas().map((observation) => [observation.replicaId, observation]));
+    const unready = new Set(driver.nodes().filter((node) => !node.isReady).map((node) => node.report.nodeId));
     await this.protect();
-    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId));
+    // What runs on a node that does not answer is not known; the loss of the node decides for its replicas.
+    const own = [...replicas.values()].filter((replica) => isLiving(replica.phase) && driver.owns(replica.nodeId) && !unready.has(replica.nodeId));
     for (let first = 0; first < own.length; first += STEPS_AT_ONCE_MAX) {
       const chunk = own.slice(first, first + STEPS_AT_ONCE_MAX);
       await Promise.all(chunk.map((replica) => this.quietly(replica.replicaId, () => this.reconcileOne(replica, seen.get(replica.replicaId)))));
@@ -62,7 +64,7 @@ export class ReplicaController {
       if (phase !== 'ending' && isUnwanted) await this.quietly(replicaId, () => driver.remove(replicaId));
     }
     const isWanted = (replicaId: string): boolean => replicas.has(replicaId);
-    this.missing.keepOnly(isWanted);
+    this.missing.keepOnly((replicaId) => own.some((replica) => replica.replicaId === replicaId));
     this.blocked.keepOnly(isWanted);
     this.unknown.keepOnly((replicaId) => seen.has(replicaId));
   }
@@ -143,13 +145,20 @@ export class ReplicaController {
     if (outcome.kind === 'refused') this.parts.logger.info({ replicaId, command: command.kind, reason: outcome.refusal.message }, 'the replica moved on meanwhile');
   }
 
-  /** Of each endpoint, all wanted replicas but one have to stay whatever an operator drains. */
+  /**
+   * Of each endpoint, all wanted replicas but one have to stay whatever an operator drains. What the scheduler itself drains is
+   * decided: while it does, no more have to stay than would without.
+   */
   private async protect(): Promise<void> {
-    const { ports, catalog, scaling, logger } = this.parts;
+    const { ports, catalog, scaling, fleet, logger } = this.parts;
+    const replicas = Map.groupBy(fleet.state().replicas.values(), (replica) => replica.endpointId);
     const budgets: DisruptionBudget[] = [];
     for (const { endpointId, status } of catalog.state().endpoints.values()) {
       const wanted = status === 'active' ? (scaling.state().wanted.get(endpointId)?.replicas ?? 0) : 0;
-      if (wanted > 0) budgets.push({ endpointId, availableMin: wanted - 1 });
+      if (wanted === 0) continue;
+      const own = replicas.get(endpointId) ?? [];
+      const isDraining = own.some((replica) => replica.phase === 'draining');
+      budgets.push({ endpointId, availableMin: isDraining ? Math.min(wanted - 1, own.filter((replica) => replica.phase === 'ready').length) : wanted - 1 });
     }
     const content = JSON.stringify(budgets);
     if (content === this.protectedBy) return;

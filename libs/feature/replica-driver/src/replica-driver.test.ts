@@ -18,7 +18,7 @@ describe('a driver of replicas', () => {
   test('takes a placement to ready, with every phase told once', async () => {
     await world.place('rep_01');
     await world.run(1_000);
-    expect(world.typesOf('rep_01')).toEqual(['replica.placed.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
+    expect(world.typesOf('rep_01')).toEqual(['replica.placed.v2', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
     expect(world.replica('rep_01')).toMatchObject({ phase: 'ready', url: 'http://127.0.0.1:8000/rep_01', servedModel: 'smollm2-135m-instruct' });
   });
 
@@ -94,8 +94,15 @@ describe('a driver of replicas', () => {
     expect(world.driver.replicas().map((seen) => seen.replicaId)).toEqual(['rep_01']);
   });
 
-  test('keeps all wanted replicas but one through drains of others', () => {
+  test('keeps all wanted replicas but one through drains of others, and none in the way of its own', async () => {
     expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 1 }]);
+    await world.place('rep_01');
+    await world.run(1_000);
+    expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 1 }]);
+    world.running = 1;
+    await world.say('rep_01', { kind: 'start-drain', reason: 'it gives way' });
+    await world.run(200);
+    expect(world.driver.budgets).toEqual([{ endpointId: 'ep_01', availableMin: 0 }]);
   });
 });
 
@@ -103,7 +110,7 @@ describe('the nodes of a driver', () => {
   test('join, beat, change, and are lost after a grace', async () => {
     const beats: string[] = [];
     await world.signals.subscribe('tele.node.*', (data) => beats.push(nodeHeartbeat.parse(data).nodeId));
-    expect(world.typesOf('node_sim_1')).toEqual(['node.joined.v1']);
+    expect(world.typesOf('node_sim_1')).toEqual(['node.joined.v2']);
     await world.run(4_000);
     expect(beats.length).toBeGreaterThanOrEqual(2);
     const node = world.node();
@@ -126,6 +133,6 @@ describe('the nodes of a driver', () => {
   test('one that is taken out of the cluster has left; nodes of others are not touched', async () => {
     world.driver.dropNode('node_sim_1');
     await world.run(3_000);
-    expect(world.typesOf('node_sim_1')).toEqual(['node.joined.v1', 'node.lost.v1']);
+    expect(world.typesOf('node_sim_1')).toEqual(['node.joined.v2', 'node.lost.v1']);
   });
 });

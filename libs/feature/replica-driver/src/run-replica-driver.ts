@@ -6,6 +6,7 @@ import type { ReplicaDriverConfig } from './driver-config.js';
 import type { ReplicaDriverPorts } from './driver-ports.js';
 import { EngineWatch } from './engine-watch.js';
 import { FleetFacts } from './fleet-facts.js';
+import { GeometryController } from './geometry-controller.js';
 import { NodeReporter } from './node-reporter.js';
 import { ReplicaController } from './replica-controller.js';
 
@@ -25,12 +26,14 @@ export async function runReplicaDriver(config: ReplicaDriverConfig, ports: Repli
   const engines = new EngineWatch(config, ports, fleet);
   const holder: { loop?: ReconcileLoop } = {};
   const controller = new ReplicaController({ config, ports, fleet, catalog, scaling, facts, engines, logger, onSettled: () => holder.loop?.trigger() });
+  const geometries = new GeometryController({ ports, fleet, facts, logger, onSettled: () => holder.loop?.trigger() });
   const loop = new ReconcileLoop({
     timers: ports.timers, logger, intervalMs: config.RECONCILE_INTERVAL_MS,
     reconcile: async () => {
       if (!ports.driver.isSynced() || !facts.isCaughtUp()) return;
       await nodes.report();
       await controller.reconcile();
+      geometries.reconcile();
     },
   });
   holder.loop = loop;

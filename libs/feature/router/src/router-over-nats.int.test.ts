@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { admitRequest, releaseLeases, type CommandReply, type Lease } from '@penstock/contract-commands';
-import { endpointDeployedV1, replicaPlacedV1, type CatalogueEvent } from '@penstock/contract-events';
+import { endpointDeployedV1, replicaPlacedV2, type CatalogueEvent } from '@penstock/contract-events';
 import type { RunningService } from '@penstock/feature-shell';
 import { connectNats, NatsCommandClient, natsCommandTransport, NatsSignals, type NatsLink } from '@penstock/infra-nats';
 import { createSystemTimers, systemClock } from '@penstock/infra-telemetry';
@@ -49,7 +49,7 @@ beforeAll(async () => {
     const replicaId = `rep_${endpointId}`;
     await append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, { type: 'endpoint.deployed.v1', data: { ...endpointDeployedV1.example, endpointId, name: endpointId } });
     const replica = { context: 'fleet', aggregate: 'replica', id: replicaId } as const;
-    await append(replica, { type: 'replica.placed.v1', data: { ...replicaPlacedV1.example, replicaId, endpointId } });
+    await append(replica, { type: 'replica.placed.v2', data: { ...replicaPlacedV2.example, replicaId, endpointId } });
     await append(replica, { type: 'replica.ready.v1', data: { replicaId, url: 'http://127.0.0.1:9000', engine: 'engine-sim', servedModel: 'm', slots: 1, contextTokens: 2_048, timings: { pullMs: 0, loadMs: 0, warmUpMs: 0 } } });
   }
   await start();

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { admitRequest, cancelAdmission, releaseLeases, renewLeases, wakeEndpoint, type CommandReply, type Lease } from '@penstock/contract-commands';
-import { endpointDeployedV1, replicaPlacedV1, type CatalogueEvent, type EndpointDeployedV1 } from '@penstock/contract-events';
+import { endpointDeployedV1, replicaPlacedV2, type CatalogueEvent, type EndpointDeployedV1 } from '@penstock/contract-events';
 import type { RunningService } from '@penstock/feature-shell';
 import { followProjection, silentLogger, type AggregateRef, type LiveProjection, type Projection } from '@penstock/kernel';
 import { eventually, FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
@@ -65,7 +65,7 @@ class World {
   }
 
   async place(replicaId: string, endpointId = 'ep_1'): Promise<void> {
-    await this.replica(replicaId, { type: 'replica.placed.v1', data: { ...replicaPlacedV1.example, replicaId, endpointId } });
+    await this.replica(replicaId, { type: 'replica.placed.v2', data: { ...replicaPlacedV2.example, replicaId, endpointId } });
   }
 
   async ready(replicaId: string, slots = 1, endpointId = 'ep_1'): Promise<void> {

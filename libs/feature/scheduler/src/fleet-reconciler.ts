@@ -1,35 +1,40 @@
-import type { PlacementDecidedV1, PlacementRefusedV1 } from '@penstock/contract-events';
+import type { PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { CatalogState } from '@penstock/domain-catalog';
 import { endpointPlacementDecider, endpointPlacementRef, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, sameRefusal, type FleetState } from '@penstock/domain-lifecycle';
-import { planPlacement, type PlacementPlan, type PlannedDrain } from '@penstock/domain-placement';
+import type { CommitmentBook, PlacementPlan, PlannedDrain, TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
 import type { Causation, Clock, IdSource, LiveProjection, Logger } from '@penstock/kernel';
-import { buildPlacementInput } from './build-placement-input.js';
+import { buildPlacementInput, PLACEMENTS_PER_RUN_MAX } from './build-placement-input.js';
+import type { PromiseKeeper } from './commitments/promise-keeper.js';
 import type { SchedulerConfig } from './config.js';
 import type { FleetWriter } from './fleet-writer.js';
 import type { NodeWatch } from './node-watch.js';
 import type { PeerWatch } from './peer-watch.js';
+import type { MigDesk } from './mig-desk.js';
+import type { PlanWatch } from './plan-watch.js';
 import { findStuckReplicas } from './stuck-replicas.js';
-
-/** Placements of one run; the next run goes on. It bounds one append to the ledger. */
-const PLACEMENTS_PER_RUN_MAX = 100;
 
 export interface ReconcilerParts {
   readonly config: SchedulerConfig;
   readonly fleet: LiveProjection<FleetState>;
   readonly catalog: LiveProjection<CatalogState>;
   readonly scaling: LiveProjection<ScalingState>;
+  readonly book: LiveProjection<CommitmentBook>;
+  readonly tiers: LiveProjection<TenantTiers>;
+  readonly promises: PromiseKeeper;
   readonly writer: FleetWriter;
   readonly nodes: NodeWatch;
   readonly peers: PeerWatch;
+  readonly plans: PlanWatch;
+  readonly geometries: MigDesk;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly logger: Logger;
 }
 
 /**
- * Compares wanted with living replicas and does the next steps. It keeps nothing between runs, so it may be stopped
- * anywhere and goes on from what the log says.
+ * Compares wanted with living replicas and does the next steps. It decides from nothing but what the log and live signals say,
+ * so it may be stopped anywhere and goes on from there; that includes moves, since a successor names whom it replaces.
  *
  * Two schedulers never give the same memory away twice: before a replica is placed, its placement is appended to the one
  * ledger of the fleet with the expected version that the plan was made on. The plan counts everything in the ledger whose
@@ -49,6 +54,8 @@ export class FleetReconciler {
     await this.loseSilentNodes();
     await this.failReplicasOfLostNodes();
     await this.failStuckReplicas();
+    await this.parts.promises.endOverdue();
+    await this.parts.geometries.plan(fleet.state());
     // A plan is made on what the steps above led to; the change of the projection asks for the next run.
     if (writer.isCaughtUp()) await this.planAndPlace();
   };
@@ -57,7 +64,7 @@ export class FleetReconciler {
     for (const entry of [...this.parts.fleet.state().ledger.pending.values()]) await this.place(entry);
   }
 
-  private async place(entry: PlacementDecidedV1): Promise<void> {
+  private async place(entry: PlacementDecidedV2): Promise<void> {
     const causation = this.causationOf(entry.endpointId);
     await this.parts.writer.handle(replicaDecider, replicaRef(entry.replicaId), { kind: 'place', ...entry }, causation, `place-${entry.replicaId}`);
   }
@@ -78,9 +85,10 @@ export class FleetReconciler {
   private async failReplicasOfLostNodes(): Promise<void> {
     const { nodes, replicas } = this.parts.fleet.state();
     for (const replica of [...replicas.values()]) {
-      const node = nodes.get(replica.nodeId);
-      if (!isLiving(replica.phase) || node?.status === 'up') continue;
-      const reason = `its node is lost: ${node?.statusReason ?? 'unknown node'}`;
+      // A gang ends with any of its nodes.
+      const lost = replica.members.find((member) => nodes.get(member.nodeId)?.status !== 'up');
+      if (!isLiving(replica.phase) || lost === undefined) continue;
+      const reason = `its node ${replica.members.length > 1 ? `${lost.nodeId} ` : ''}is lost: ${nodes.get(lost.nodeId)?.statusReason ?? 'unknown node'}`;
       await this.parts.writer.handle(replicaDecider, replicaRef(replica.replicaId), { kind: 'fail', code: 'node_lost', reason }, undefined, `lost-${replica.replicaId}`);
     }
   }
@@ -95,10 +103,10 @@ export class FleetReconciler {
   }
 
   private async planAndPlace(): Promise<void> {
-    const { fleet, catalog, scaling, clock, nodes } = this.parts;
+    const { fleet, catalog, scaling, book, tiers, clock, nodes, plans } = this.parts;
     const ledgerSequence = fleet.state().ledger.lastSequence;
-    const plan = planPlacement(buildPlacementInput({
-      fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
+    const plan = await plans.plan(buildPlacementInput({
+      fleet: fleet.state(), catalog: catalog.state(), scaling: scaling.state(), book: book.state(), tiers: tiers.state(), nowMs: clock.now(), runningOn: nodes.runningOn,
     }));
     for (const drain of plan.drains) await this.drain(drain);
     // An endpoint that gets a replica in this run is told what it lacks in the next one: the placement ends older refusals.
@@ -117,7 +125,7 @@ export class FleetReconciler {
       return;
     }
     for (const entry of entries) {
-      logger.info({ replicaId: entry.replicaId, endpointId: entry.endpointId, nodeId: entry.nodeId, why: entry.reason.summary }, 'replica placed');
+      logger.info({ replicaId: entry.replicaId, endpointId: entry.endpointId, nodeIds: entry.members.map((member) => member.nodeId), why: entry.reason.summary }, 'replica placed');
       await this.place(entry);
     }
   }
@@ -126,7 +134,7 @@ export class FleetReconciler {
     await this.parts.writer.handle(replicaDecider, replicaRef(replicaId), { kind: 'start-drain', reason }, this.causationOf(endpointId), `drain-${replicaId}`);
   }
 
-  private async tellRefusal(refusal: PlacementRefusedV1): Promise<void> {
+  private async tellRefusal(refusal: PlacementRefusedV2): Promise<void> {
     const told = this.parts.fleet.state().refusals.get(refusal.endpointId);
     if (told !== undefined && sameRefusal(told, refusal)) return;
     await this.parts.writer.handle(endpointPlacementDecider, endpointPlacementRef(refusal.endpointId), { kind: 'refuse', refusal, repeat: told === undefined }, this.causationOf(refusal.endpointId));

@@ -1,24 +1,27 @@
 import type { NodeView, ReplicaView } from '@penstock/contract-commands';
-import { isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
+import { isLiving, toReplicaView, type FleetState, type NodeState } from '@penstock/domain-lifecycle';
 
 /** The fleet out of the memory, in the shape and order of the database's answer. */
 export function viewFleet(fleet: FleetState, includeEnded: boolean): { readonly nodes: NodeView[]; readonly replicas: ReplicaView[] } {
   const replicas = [...fleet.replicas.values()].filter((replica) => includeEnded || isLiving(replica.phase));
   return {
-    nodes: [...fleet.nodes.values()].map(viewNode).sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)),
-    replicas: replicas.sort((a, b) => b.placedAtMs - a.placedAtMs || (a.replicaId < b.replicaId ? 1 : -1)).map(viewReplica),
+    nodes: [...fleet.nodes.values()].map((node) => withGeometries(viewNode(node), fleet)).sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)),
+    replicas: replicas.sort((a, b) => b.placedAtMs - a.placedAtMs || (a.replicaId < b.replicaId ? 1 : -1)).map((replica) => toReplicaView(replica, replica.phaseSinceMs, replica.placedAtMs)),
   };
 }
 
-function viewNode({ joinedAtMs, ...node }: NodeState): NodeView {
+export function viewNode({ joinedAtMs, ...node }: NodeState): NodeView {
   return { ...node, joinedAt: new Date(joinedAtMs).toISOString() };
 }
 
-function viewReplica(replica: ReplicaState): ReplicaView {
-  const { replicaId, endpointId, modelVersionId, nodeId, acceleratorIds, reservedBytes, phase, url, engine, slots, placementReason, reason, phaseSinceMs, placedAtMs } = replica;
+
+/** The node with the MIG instances that are there now; what it reported when it joined may be older. */
+export function withGeometries(node: NodeView, { geometries }: FleetState): NodeView {
   return {
-    replicaId, endpointId, modelVersionId, nodeId, acceleratorIds: [...acceleratorIds], reservedBytes, phase, url, engine, slots, placementReason, reason,
-    phaseSince: new Date(phaseSinceMs).toISOString(),
-    createdAt: new Date(placedAtMs).toISOString(),
+    ...node,
+    accelerators: node.accelerators.map((accelerator) => {
+      const geometry = geometries.get(accelerator.acceleratorId);
+      return accelerator.mig === null || geometry === undefined ? accelerator : { ...accelerator, mig: { ...accelerator.mig, instances: geometry.instances.map((instance) => ({ ...instance })) } };
+    }),
   };
 }

@@ -1,6 +1,7 @@
 import { nodeHeartbeat } from '@penstock/contract-commands';
-import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV1, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type NodeJoinedV1 } from '@penstock/contract-events';
-import { fleetProjection, isLiving, nodeDecider, nodeRef, replicaDecider, replicaRef, type FleetState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
+import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, nodeJoinedV2, replicaReadyV1, type CatalogueEvent, type EndpointDeployedV1, type NodeJoinedV2, type PlacementRules } from '@penstock/contract-events';
+import { fleetProjection, isLiving, migGeometryDecider, migGeometryRef, nodeDecider, nodeRef, replicaDecider, replicaRef, stepsLeft, type FleetState, type MigCommand, type MigGeometryState, type ReplicaCommand, type ReplicaState } from '@penstock/domain-lifecycle';
+import { NO_RULES } from '@penstock/domain-placement';
 import type { ProjectionPorts, ServicePorts } from '@penstock/feature-shell';
 import { followProjection, handleCommand, silentLogger, type AggregateRef, type Decider, type EventLog, type LiveProjection, type NewEvent, type Projection } from '@penstock/kernel';
 import { FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
@@ -51,17 +52,22 @@ export class FleetWorld {
   }
 
   /** An endpoint whose replicas reserve 400 MB each. */
-  async deploy(endpointId: string, scaling: Partial<EndpointDeployedV1['scaling']> = {}, overrides: Partial<EndpointDeployedV1> = {}): Promise<void> {
+  async deploy(endpointId: string, scaling: Partial<EndpointDeployedV1['scaling']> = {}, overrides: Partial<EndpointDeployedV1> = {}, model: { readonly modelName?: string; readonly precision?: string | null; readonly parameters?: number | null } = {}): Promise<void> {
     const modelVersionId = `mv_${endpointId}`;
     const memory = { weightBytes: 400_000_000, kvBytesPerToken: 0, overheadBytes: 0, basis: 'declared' } as const;
     const version: AggregateRef = { context: 'registry', aggregate: 'model-version', id: modelVersionId };
-    await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId } });
-    await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, memory } });
+    await this.append(version, { type: 'model-version.submitted.v1', data: { ...modelVersionSubmittedV1.schema.parse(modelVersionSubmittedV1.example), modelVersionId, ...(model.modelName === undefined ? {} : { modelName: model.modelName }) } });
+    await this.append(version, { type: 'model-version.registered.v1', data: { ...modelVersionRegisteredV1.schema.parse(modelVersionRegisteredV1.example), modelVersionId, memory, ...(model.precision === undefined ? {} : { precision: model.precision }), ...(model.parameters === undefined ? {} : { parameters: model.parameters }) } });
     const deployed = endpointDeployedV1.schema.parse(endpointDeployedV1.example);
     await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, {
       type: 'endpoint.deployed.v1',
       data: { ...deployed, endpointId, name: endpointId, modelVersionId, ...overrides, scaling: { ...deployed.scaling, ...scaling } },
     });
+  }
+
+  /** Rules of an endpoint that was deployed: on another GPU, in a slice, off spot nodes. */
+  async rule(endpointId: string, rules: Partial<PlacementRules>): Promise<void> {
+    await this.append({ context: 'registry', aggregate: 'endpoint', id: endpointId }, { type: 'endpoint.placement-set.v1', data: { endpointId, rules: { ...NO_RULES, ...rules } } });
   }
 
   async retire(endpointId: string): Promise<void> {
@@ -105,12 +111,12 @@ export class FakeAgent {
   private readonly stops: (() => void)[] = [];
   private isAlive = true;
 
-  private constructor(private readonly world: FleetWorld, private readonly node: NodeJoinedV1, private readonly fleet: LiveProjection<FleetState>) {}
+  private constructor(private readonly world: FleetWorld, private readonly node: NodeJoinedV2, private readonly fleet: LiveProjection<FleetState>) {}
 
-  /** A node with one CPU accelerator. It joins at once. */
-  static async join(world: FleetWorld, nodeId: string, memoryBytes: number): Promise<FakeAgent> {
-    const example = nodeJoinedV1.schema.parse(nodeJoinedV1.example);
-    const node = { ...example, nodeId, hostname: nodeId, memoryBytes, accelerators: [{ acceleratorId: `acc_${nodeId}`, type: 'cpu', memoryBytes, device: null }] };
+  /** A node with one CPU accelerator, or with what `change` says. It joins at once. */
+  static async join(world: FleetWorld, nodeId: string, memoryBytes: number, change: Partial<NodeJoinedV2> = {}): Promise<FakeAgent> {
+    const example = nodeJoinedV2.schema.parse(nodeJoinedV2.example);
+    const node = { ...example, nodeId, hostname: nodeId, memoryBytes, accelerators: [{ acceleratorId: `acc_${nodeId}`, type: 'cpu', memoryBytes, device: null, usableBytes: memoryBytes, computeMilli: 1_000, islandId: null, mig: null }], failureDomain: nodeId, ...change };
     const agent = new FakeAgent(world, node, await followProjection(world.log, fleetProjection));
     await agent.come();
     return agent;
@@ -140,9 +146,29 @@ export class FakeAgent {
   private async work(): Promise<void> {
     const { nodeId } = this.node;
     if (this.isAlive && this.fleet.state().nodes.get(nodeId)?.status === 'lost') await this.world.handle(nodeDecider, nodeRef(nodeId), { kind: 'join', ...this.node });
+    for (const geometry of [...this.fleet.state().geometries.values()]) if (this.isAlive && geometry.nodeId === nodeId) await this.changeGeometry(geometry);
     for (const replica of [...this.fleet.state().replicas.values()]) {
-      if (this.isAlive && replica.nodeId === nodeId) for (const command of this.next(replica)) await this.world.handle(replicaDecider, replicaRef(replica.replicaId), command);
+      if (this.isAlive && replica.nodeId === nodeId) for (const command of this.hasInstance(replica) ? this.next(replica) : []) await this.world.handle(replicaDecider, replicaRef(replica.replicaId), command);
     }
+  }
+
+  /** Takes one step of a planned change, tells it, and ends the change after the last. */
+  private async changeGeometry({ nodeId, acceleratorId, change, instances }: MigGeometryState): Promise<void> {
+    if (change === null) return;
+    const on = { nodeId, acceleratorId };
+    const [step] = stepsLeft(change, instances);
+    const { changeId } = change;
+    const command: MigCommand = step === undefined
+      ? { kind: 'end-change', ...on, changeId, outcome: 'done', reason: 'taken' }
+      : step.kind === 'destroy'
+        ? { kind: 'note-destroyed', ...on, changeId, profile: step.profile, start: step.start }
+        : { kind: 'note-created', ...on, changeId, instance: { profile: step.profile, start: step.start, uuid: `MIG-${acceleratorId}-${step.start}` } };
+    await this.world.handle(migGeometryDecider, migGeometryRef(acceleratorId), command);
+  }
+
+  private hasInstance({ mig, acceleratorIds }: ReplicaState): boolean {
+    const geometry = this.fleet.state().geometries.get(acceleratorIds[0] ?? '');
+    return mig === null || geometry?.instances.some((one) => one.profile === mig.profile && one.start === mig.start) === true;
   }
 
   private next({ phase, replicaId }: ReplicaState): readonly ReplicaCommand[] {
@@ -168,3 +194,31 @@ export function overcommittedBytes(fleet: FleetState): number {
   return over;
 }
 
+/** GPUs of a node, as `node.joined` tells them. */
+export function gpusOf(nodeId: string, count: number, gpu: { readonly type: string; readonly memoryBytes: number; readonly hasMig?: boolean }): Pick<NodeJoinedV2, 'accelerators' | 'memoryBytes'> {
+  return {
+    memoryBytes: 1_000_000_000_000,
+    accelerators: Array.from({ length: count }, (_, index) => ({
+      acceleratorId: `acc_${nodeId}-${index}`, type: gpu.type, memoryBytes: gpu.memoryBytes, usableBytes: gpu.memoryBytes, device: `GPU-${nodeId}-${index}`, computeMilli: 1_000, islandId: 'nvlink-0',
+      mig: gpu.hasMig === true ? { isEnabled: true, instances: [] } : null,
+    })),
+  };
+}
+
+/** Memory slices of MIG instances that two living replicas hold at once, and instances that overlap: empty unless something was given away twice. */
+export function slicesHeldTwice(fleet: FleetState): readonly string[] {
+  const lengths: Readonly<Record<string, number>> = { '1g.10gb': 1, '1g.20gb': 2, '2g.20gb': 2, '3g.40gb': 4, '4g.40gb': 4, '7g.80gb': 8 };
+  const twice: string[] = [];
+  const mark = (owner: Map<string, string>, acceleratorId: string, place: { readonly profile: string; readonly start: number }, who: string): void => {
+    for (let slice = place.start; slice < place.start + (lengths[place.profile] ?? 0); slice += 1) {
+      const key = `${acceleratorId}/${slice}`;
+      if (owner.has(key)) twice.push(`${key}: ${owner.get(key)} and ${who}`);
+      owner.set(key, who);
+    }
+  };
+  const held = new Map<string, string>();
+  for (const { phase, mig, acceleratorIds, replicaId } of fleet.replicas.values()) if (mig !== null && isLiving(phase)) mark(held, acceleratorIds[0] ?? '', mig, replicaId);
+  const made = new Map<string, string>();
+  for (const { acceleratorId, instances } of fleet.geometries.values()) for (const instance of instances) mark(made, acceleratorId, instance, instance.profile);
+  return twice;
+}

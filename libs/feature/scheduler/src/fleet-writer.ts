@@ -1,4 +1,4 @@
-import type { PlacementDecidedV1 } from '@penstock/contract-events';
+import type { PlacementDecidedV2 } from '@penstock/contract-events';
 import { placementLedgerRef, type FleetState } from '@penstock/domain-lifecycle';
 import {
   handleCommand, type AggregateRef, type Causation, type Clock, type CommandOutcome, type Decider, type EventLog, type IdSource, type LiveProjection, type NewEvent,
@@ -31,10 +31,10 @@ export class FleetWriter {
    * Claims capacity: all entries or none, and only if nobody wrote to the ledger since the projection read it.
    * False means that the plan is out of date and has to be made again.
    */
-  async claim(entries: readonly PlacementDecidedV1[], ledgerSequence: number, causation: Causation): Promise<boolean> {
+  async claim(entries: readonly PlacementDecidedV2[], ledgerSequence: number, causation: Causation): Promise<boolean> {
     const result = await this.log.append({
       ref: placementLedgerRef,
-      events: entries.map((data) => ({ type: 'placement.decided.v1', data })),
+      events: entries.map((data) => ({ type: 'placement.decided.v2', data })),
       expected: ledgerSequence,
       commandId: this.ids.next('cmd'),
       source: SCHEDULER_SOURCE,

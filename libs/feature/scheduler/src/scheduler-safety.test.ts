@@ -74,7 +74,7 @@ describe('two schedulers that do not hear each other', () => {
       expect(overcommittedBytes(fleet)).toBe(0);
       expect(fleet.ledger.pending.size).toBe(0);
       expect(world.living()).toHaveLength(Math.min(capacity, wantedTotal));
-      expect(world.eventsOf('replica.placed.v1')).toHaveLength(Math.min(capacity, wantedTotal));
+      expect(world.eventsOf('replica.placed.v2')).toHaveLength(Math.min(capacity, wantedTotal));
       await world.close();
     }), { numRuns: 25 });
   });

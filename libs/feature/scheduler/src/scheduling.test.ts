@@ -1,5 +1,6 @@
 import { getFleet, wakeEndpoint } from '@penstock/contract-commands';
 import { autoscalerConfig, startAutoscaler } from '@penstock/feature-autoscaler';
+import { nodeDecider, nodeRef } from '@penstock/domain-lifecycle';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { schedulerConfig } from './config.js';
 import { FakeAgent, FleetWorld } from './fleet-world-suite.js';
@@ -42,7 +43,7 @@ describe('scheduler and autoscaler together', () => {
     await world.run(500);
     expect(phases()).toEqual(['n1 ready']);
     const [wanted] = world.eventsOf('wanted-replicas.changed.v1');
-    const [placed] = world.eventsOf('replica.placed.v1');
+    const [placed] = world.eventsOf('replica.placed.v2');
     expect(wanted).toMatchObject({ source: 'penstock/autoscaler', data: { from: 0, to: 1, rule: 'floor' } });
     expect(placed).toMatchObject({ source: 'penstock/scheduler', correlationId: wanted?.correlationId, causationId: wanted?.id });
     expect(placed?.data).toMatchObject({ reservedBytes: 400_000_000, reason: { summary: 'the only node that fits: 600 MB stay free on acc_n1 of n1' } });
@@ -57,7 +58,7 @@ describe('scheduler and autoscaler together', () => {
     expect(replies).toEqual(replies.map(() => ({ kind: 'ok', value: { wantedReplicas: 1 } })));
     await world.run(1_000);
     expect(world.eventsOf('wanted-replicas.changed.v1')).toHaveLength(1);
-    expect(world.eventsOf('replica.placed.v1')).toHaveLength(1);
+    expect(world.eventsOf('replica.placed.v2')).toHaveLength(1);
     expect(phases()).toEqual(['n1 ready']);
   });
 
@@ -174,7 +175,7 @@ describe('starts that do not succeed', () => {
     const failedAt = world.eventsOf('replica.failed.v1').map((event) => Date.parse(event.time));
     const waits = failedAt.slice(1).map((atMs, index) => Math.floor((atMs - (failedAt[index] ?? 0)) / 1_000));
     expect(waits).toEqual([1, 2, 4, 8, 16]);
-    expect(world.eventsOf('placement.refused.v1').map((event) => event.data)).toMatchObject([
+    expect(world.eventsOf('placement.refused.v2').map((event) => event.data)).toMatchObject([
       { code: 'start_backoff', reason: '5 starts failed in a row; the last one: engine_exited: exit code 1' },
       { code: 'start_backoff', reason: '6 starts failed in a row; the last one: engine_exited: exit code 1' },
     ]);
@@ -191,10 +192,24 @@ describe('starts that do not succeed', () => {
     await world.want('ep_1', 2);
     await world.run(5_000);
     expect(phases()).toEqual(['n1 ready']);
-    expect(world.eventsOf('placement.refused.v1').map((event) => event.data)).toMatchObject([{ code: 'no_memory', wantedReplicas: 2, placedReplicas: 1, candidates: [{ nodeId: 'n1' }] }]);
+    expect(world.eventsOf('placement.refused.v2').map((event) => event.data)).toMatchObject([{ code: 'no_memory', wantedReplicas: 2, placedReplicas: 1, candidates: [{ nodeId: 'n1' }] }]);
     await FakeAgent.join(world, 'n2', 0.5 * GB);
     await world.run(1_000);
     expect(phases()).toEqual(['n1 ready', 'n2 ready']);
+  });
+});
+
+describe('a node that its owner announced to take back', () => {
+  test('takes nothing new until then, and works again when it was not taken', async () => {
+    await FakeAgent.join(world, 'n1', GB);
+    await scheduler();
+    await world.handle(nodeDecider, nodeRef('n1'), { kind: 'announce-reclaim', reclaimAt: new Date(world.clock.now() + 5_000).toISOString(), reason: 'announced by its owner' });
+    await world.deploy('ep_1');
+    await world.want('ep_1', 1);
+    await world.run(10_000);
+    expect(phases()).toEqual([]);
+    await world.run(60_000);
+    expect(phases()).toEqual(['n1 ready']);
   });
 });
 

@@ -1,4 +1,5 @@
 import { createMetrics, startService, type RunningService } from '@penstock/feature-shell';
+import { registerCommitmentMetrics } from './commitments/commitment-metrics.js';
 import type { SchedulerConfig } from './config.js';
 import { registerFleetMetrics } from './fleet-metrics.js';
 import type { SchedulerPorts } from './ports.js';
@@ -9,11 +10,12 @@ import { SchedulerModule } from './scheduler.module.js';
 export async function startScheduler(config: SchedulerConfig, ports: SchedulerPorts): Promise<RunningService> {
   const scheduling = await runScheduling(config, ports);
   const metrics = createMetrics('scheduler');
-  registerFleetMetrics(metrics, scheduling.fleet);
+  registerFleetMetrics(metrics, scheduling.fleet, scheduling.plans);
+  registerCommitmentMetrics(metrics, { fleet: scheduling.fleet, book: scheduling.book, clock: ports.clock });
   try {
     return await startService({
       name: 'scheduler',
-      module: SchedulerModule.with(ports, scheduling.fleet),
+      module: SchedulerModule.with(ports, scheduling),
       metrics,
       onDrain: () => scheduling.stopDeciding(),
       onClose: () => scheduling.close(),

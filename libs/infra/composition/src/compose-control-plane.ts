@@ -3,6 +3,7 @@ import { routerConfig, startRouter } from '@penstock/feature-router';
 import { schedulerConfig, startScheduler } from '@penstock/feature-scheduler';
 import type { RunningService } from '@penstock/feature-shell';
 import { HttpEngineProbe } from '@penstock/infra-engines';
+import { HighsOptimiser } from '@penstock/infra-optimiser';
 import { fleetTableProjection, PostgresFleetQueries, PostgresScalingQueries, scalingTableProjection } from '@penstock/infra-postgres';
 import { openPlatform, type Platform } from './platform.js';
 import { openDatabase, type Database } from './projections.js';
@@ -22,6 +23,7 @@ export function composeScheduler(environment: Environment): Promise<RunningServi
     startScheduler(readSettings(schedulerConfig, environment), {
       ...platform.ports,
       queries: new PostgresFleetQueries(database.connection),
+      optimiser: new HighsOptimiser(),
       projections: [database.project(platform, fleetTableProjection)],
     }),
   );

@@ -2,15 +2,9 @@ import { replicaDriverConfig, startReplicaDriver } from '@penstock/feature-repli
 import type { RunningService } from '@penstock/feature-shell';
 import { HttpEngineProbe } from '@penstock/infra-engines';
 import { connectKubernetes, kubernetesSettings } from '@penstock/infra-kubernetes';
-import { z } from 'zod';
 import { openPlatform } from './platform.js';
 import { readSettings, type Environment } from './settings.js';
 import { closingOnFailure, withClosers } from './with-closers.js';
-
-export const agentDriverConfig = z.object({
-  /** `process`: an agent on its own node. `kubernetes`: one agent for all nodes of a cluster. */
-  AGENT_DRIVER: z.enum(['process', 'kubernetes']).default('process'),
-});
 
 /** Version that the nodes of a cluster report for their agent. */
 const DRIVER_VERSION = '0.1.0';

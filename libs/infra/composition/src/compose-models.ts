@@ -3,15 +3,21 @@ import { agentConfig, startAgent } from '@penstock/feature-agent';
 import { registryConfig, startRegistry } from '@penstock/feature-registry';
 import type { RunningService } from '@penstock/feature-shell';
 import { CacheArtifactInspector, NodeArtifactCache } from '@penstock/infra-artifacts';
-import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, OnnxDriver, TritonDriver, VllmDriver } from '@penstock/infra-engines';
+import { EngineSimDriver, FileEngineRecords, HttpEngineProbe, LlamaCppDriver, MachineHardwareProbe, NvidiaMigDriver, OnnxDriver, TritonDriver, VllmDriver } from '@penstock/infra-engines';
 import { PostgresCatalogQueries, registryTableProjection } from '@penstock/infra-postgres';
 import { defaultCacheDir, ensureRuntime, RUNTIMES, type RuntimeName } from '@penstock/infra-runtimes';
 import { z } from 'zod';
 import { withDatabase } from './compose-control-plane.js';
-import { agentDriverConfig, composeKubernetesDriver } from './compose-kubernetes-driver.js';
+import { composeKubernetesDriver } from './compose-kubernetes-driver.js';
+import { composeSimulatedFleet } from './compose-simulated-fleet.js';
 import { openPlatform } from './platform.js';
 import { readSettings, type Environment } from './settings.js';
 import { closingOnFailure, withClosers } from './with-closers.js';
+
+const agentDriverConfig = z.object({
+  /** `process`: an agent on its own node. `kubernetes`: one agent for all nodes of a cluster. `simulated`: one for a fleet that does not exist. */
+  AGENT_DRIVER: z.enum(['process', 'kubernetes', 'simulated']).default('process'),
+});
 
 const artifactConfig = z.object({
   /** Where pulled artifacts are kept, by digest; the machine's cache when left out. */
@@ -58,9 +64,11 @@ export function composeRegistry(environment: Environment): Promise<RunningServic
   );
 }
 
-/** The agent of this node; with `AGENT_DRIVER=kubernetes`, the one that stands for the nodes of a cluster. */
+/** The agent of this node, or the one that `AGENT_DRIVER` names, which stands for many nodes. */
 export async function composeAgent(environment: Environment): Promise<RunningService> {
-  if (readSettings(agentDriverConfig, environment).AGENT_DRIVER === 'kubernetes') return composeKubernetesDriver(environment);
+  const { AGENT_DRIVER: kind } = readSettings(agentDriverConfig, environment);
+  if (kind === 'kubernetes') return composeKubernetesDriver(environment);
+  if (kind === 'simulated') return composeSimulatedFleet(environment);
   const config = readSettings(agentConfig, environment);
   const engines = readSettings(engineConfig, environment);
   const runtime = (name: RuntimeName) => ensureRuntime(name, { cacheDir: defaultCacheDir({ ...environment }) });
@@ -80,6 +88,7 @@ export async function composeAgent(environment: Environment): Promise<RunningSer
       artifacts: openArtifactCache(environment),
       records: new FileEngineRecords(join(config.AGENT_DATA_DIR, 'engines.json')),
       hardware: new MachineHardwareProbe(),
+      mig: new NvidiaMigDriver(),
       agentVersion: AGENT_VERSION,
     });
     return withClosers(service, closers);

@@ -2,6 +2,7 @@ export * from './compose-control-plane.js';
 export * from './compose-data-plane.js';
 export * from './compose-kubernetes-driver.js';
 export * from './compose-models.js';
+export * from './compose-simulated-fleet.js';
 export * from './diagnose.js';
 export * from './first-model.js';
 export * from './nats-users.js';

@@ -35,6 +35,12 @@ const KUBERNETES = [
   'KUBERNETES_MODEL_CACHE_CLAIM', 'KUBERNETES_RUNTIME_CLASS', 'KUBERNETES_DRA_DRIVER', 'KUBERNETES_ENGINE_URL',
 ] as const;
 
+/** Settings of an agent that stands for a fleet that does not exist. */
+const SIMULATED = ['SIMULATED_FLEET', 'SIMULATED_ENGINES_MAX', 'ENGINE_SIM_SCRIPT'] as const;
+
+/** Drivers that stand for many nodes and have the rights of one service instead of one node's agent. */
+const FLEET_DRIVERS: readonly (string | undefined)[] = ['kubernetes', 'simulated'];
+
 /** The environment of each service of one installation: each gets what it needs and no secret beyond. */
 export function serviceEnvironments(settings: InstallationSettings): Readonly<Record<ServiceName, Environment>> {
   const passed = Object.fromEntries(PASSED.map((name) => [name, settings.passed[name]]));
@@ -62,7 +68,7 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       INTERNAL_TOKEN: settings.internalToken,
     },
     batch: { ...common, ...nats('batch'), ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
-    agent: { ...common, ...nats(settings.passed['AGENT_DRIVER'] === 'kubernetes' ? 'replica-driver' : 'agent'), ...Object.fromEntries(KUBERNETES.map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+    agent: { ...common, ...nats(FLEET_DRIVERS.includes(settings.passed['AGENT_DRIVER']) ? 'replica-driver' : 'agent'), ...Object.fromEntries([...KUBERNETES, ...SIMULATED].map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
   };
 }
 

@@ -1,6 +1,7 @@
 export * from './engine-sim/engine-sim-driver.js';
 export * from './engine-sim/sim-kv-events.js';
 export * from './hardware/machine-hardware-probe.js';
+export * from './hardware/nvidia-mig-driver.js';
 export * from './http/http-engine-probe.js';
 export * from './llama-cpp/llama-cpp-driver.js';
 export * from './node-state/file-engine-records.js';

@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Logger } from '@penstock/kernel';
 import { z } from 'zod';
@@ -7,13 +7,14 @@ import { KubeClient, KubeError } from './api/kube-client.js';
 import { ResourceWatch, type WatchCounters } from './api/resource-watch.js';
 import type { KubernetesSettings } from './kubernetes-settings.js';
 import { budgetName, podDisruptionBudget } from './objects/disruption-budget.js';
-import { objectName, ownLabels, selectorOf } from './objects/labels.js';
+import { objectName, ownLabels, REPLICA_LABEL, selectorOf, WORKER_INDEX_LABEL } from './objects/labels.js';
+import { buildLeaderWorkerSet } from './objects/leader-worker-set.js';
 import { replicaPod, type PodSettings } from './objects/replica-pod.js';
 import { ownedByPod, resourceClaim } from './objects/resource-claim.js';
 import { kubeNode, kubePod, kubeResourceSlice, type KubeNode, type KubePod, type KubeResourceSlice } from './observed/kube-objects.js';
 import type { NodeDevice } from './observed/node-devices.js';
 import { nodeIdPrefix, observeNode, type ObservedNode } from './observed/observe-node.js';
-import { observeDeletedPod, observePod } from './observed/observe-pod.js';
+import { observeDeletedPod, observePods } from './observed/observe-pod.js';
 
 export interface KubernetesDriverOptions {
   readonly client: KubeClient;
@@ -41,12 +42,12 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
   private observed: readonly ObservedNode[] | undefined;
   private readonly namespaced: string;
   private readonly podSettings: PodSettings;
-  private readonly engines: NodeJoinedV1['engines'];
+  private readonly engines: NodeJoinedV2['engines'];
 
   constructor(private readonly options: KubernetesDriverOptions) {
     const { client, settings, logger } = options;
     this.namespaced = `namespaces/${settings.KUBERNETES_NAMESPACE}`;
-    this.engines = Object.entries(settings.KUBERNETES_ENGINE_IMAGES).map(([kind, image]) => ({ kind: kind as NodeJoinedV1['engines'][number]['kind'], version: image.slice(-100) }));
+    this.engines = Object.entries(settings.KUBERNETES_ENGINE_IMAGES).map(([kind, image]) => ({ kind: kind as NodeJoinedV2['engines'][number]['kind'], version: image.slice(-100) }));
     this.podSettings = {
       cluster: settings.KUBERNETES_CLUSTER, images: settings.KUBERNETES_ENGINE_IMAGES, hubTokenSecret: settings.KUBERNETES_HUB_TOKEN_SECRET,
       modelCacheClaim: settings.KUBERNETES_MODEL_CACHE_CLAIM, runtimeClass: settings.KUBERNETES_RUNTIME_CLASS,
@@ -70,14 +71,15 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
   }
 
   replicas(): readonly ReplicaObservation[] {
-    const present = this.podsWatch.all().flatMap((pod) => observePod(pod, this.options.settings.KUBERNETES_ENGINE_URL) ?? []);
-    return [...present, ...this.deleted.values()];
+    const present = observePods(this.podsWatch.all(), this.options.settings.KUBERNETES_ENGINE_URL);
+    const ids = new Set(present.map((observation) => observation.replicaId));
+    return [...present, ...[...this.deleted.values()].filter((observation) => !ids.has(observation.replicaId))];
   }
 
   async start(assignment: ReplicaAssignment): Promise<void> {
     const { client } = this.options;
-    const node = this.observedNodes().find((candidate) => candidate.driven.report.nodeId === assignment.nodeId);
-    if (node === undefined) throw new ReplicaAssignmentError('node_lost', 'Its node is not in the cluster any more.');
+    if (assignment.members.length > 1) return this.startGang(assignment);
+    const node = this.nodeOf(assignment.nodeId);
     const devices = assignment.acceleratorIds.map((acceleratorId) => deviceOf(node, acceleratorId));
     const pod = replicaPod(assignment, node.name, devices, this.podSettings);
     const claim = resourceClaim(assignment, devices, this.podSettings.cluster);
@@ -89,8 +91,10 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
   }
 
   async retire(replicaId: string): Promise<RetireOutcome> {
-    const name = objectName(replicaId);
-    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } };
+    const gang = this.gangLeader(replicaId);
+    const name = gang ?? objectName(replicaId);
+    // A member that is evicted is made anew by the gang's controller: the budget is only asked, and the gang deleted.
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name }, ...(gang === undefined ? {} : { deleteOptions: { dryRun: ['All'] } }) };
     try {
       await this.options.client.call('POST', `/api/v1/${this.namespaced}/pods/${name}/eviction`, eviction);
     } catch (error) {
@@ -99,10 +103,12 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
       this.refusals.budget += 1;
       return 'held';
     }
+    if (gang !== undefined) await this.deleteOnce(`${this.gangs}/${objectName(replicaId)}`);
     return 'ending';
   }
 
   async remove(replicaId: string): Promise<void> {
+    if (this.gangLeader(replicaId) !== undefined) return this.deleteOnce(`${this.gangs}/${objectName(replicaId)}`);
     if (this.deleted.delete(replicaId)) return;
     await this.deleteOnce(`/api/v1/${this.namespaced}/pods/${objectName(replicaId)}`);
   }
@@ -129,6 +135,33 @@ export class KubernetesReplicaDriver implements ReplicaDriver {
   async close(): Promise<void> {
     await Promise.all([this.nodesWatch.close(), this.slicesWatch.close(), this.podsWatch.close()]);
     await this.options.client.close();
+  }
+
+  /** A gang is one object whose controller makes the Pods: they start and end together. */
+  private async startGang(assignment: ReplicaAssignment): Promise<void> {
+    const nodes = assignment.members.map((member) => ({ member, node: this.nodeOf(member.nodeId) }));
+    const devices = nodes.map(({ member, node }) => member.acceleratorIds.map((acceleratorId) => deviceOf(node, acceleratorId)));
+    const gang = buildLeaderWorkerSet({ assignment, nodeNames: nodes.map(({ node }) => node.name), devicesPerNode: devices[0] ?? [] }, this.podSettings);
+    await this.createOnce(this.gangs, gang).catch((error: unknown) => {
+      if (error instanceof KubeError && error.status === 404) throw new ReplicaAssignmentError('engine_missing', 'This cluster has no LeaderWorkerSets: install them (https://lws.sigs.k8s.io), or let a replica fit on one node.');
+      throw error;
+    });
+  }
+
+  private get gangs(): string {
+    return `/apis/leaderworkerset.x-k8s.io/v1/${this.namespaced}/leaderworkersets`;
+  }
+
+  /** The name of the leading Pod of a gang; undefined for a replica that is one Pod. */
+  private gangLeader(replicaId: string): string | undefined {
+    const members = this.podsWatch.all().filter(({ metadata }) => metadata.labels[REPLICA_LABEL] === replicaId && metadata.labels[WORKER_INDEX_LABEL] !== undefined);
+    return members.find(({ metadata }) => metadata.labels[WORKER_INDEX_LABEL] === '0')?.metadata.name ?? members[0]?.metadata.name;
+  }
+
+  private nodeOf(nodeId: string): ObservedNode {
+    const node = this.observedNodes().find((candidate) => candidate.driven.report.nodeId === nodeId);
+    if (node === undefined) throw new ReplicaAssignmentError('node_lost', 'Its node is not in the cluster any more.');
+    return node;
   }
 
   private keepDeleted(pod: KubePod): void {

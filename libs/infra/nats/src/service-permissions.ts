@@ -49,13 +49,13 @@ const serviceAccess = {
   },
   router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall', 'prompts'], hears: ['router', 'prompts'] },
   registry: { ...nothing, writes: ['registry'], makesStreams: true },
-  scheduler: { ...nothing, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['scheduler'], hears: ['node', 'pull', 'replica', 'scheduler'] },
+  scheduler: { ...nothing, reads: ['access', 'registry', 'scaling'], writes: ['fleet'], tells: ['scheduler'], hears: ['node', 'pull', 'replica', 'scheduler'] },
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },
   metering: { ...nothing, reads: ['usage'], durables: [{ context: 'usage', name: 'metering-usage' }] },
   batch: { ...nothing, writes: ['batch'] },
   agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
   // Stands for the nodes of a cluster in the place of agents.
-  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'replica'] },
+  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
 } satisfies Readonly<Record<string, ServiceAccess>>;
 
 export type NatsServiceName = keyof typeof serviceAccess;

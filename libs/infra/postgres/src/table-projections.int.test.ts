@@ -78,13 +78,13 @@ test('the catalogue', async () => {
 });
 
 test('the fleet', async () => {
-  await tell('node.joined.v1', 'node_01');
-  await tell('node.joined.v1', 'node_02', { nodeId: 'node_02' });
+  await tell('node.joined.v2', 'node_01');
+  await tell('node.joined.v2', 'node_02', { nodeId: 'node_02' });
   await tell('node.lost.v1', 'node_02', { nodeId: 'node_02' });
-  await tell('replica.placed.v1', 'rep_01');
+  await tell('replica.placed.v2', 'rep_01');
   await tell('replica.advanced.v1', 'rep_01');
   await tell('replica.ready.v1', 'rep_01');
-  await tell('replica.placed.v1', 'rep_02', { replicaId: 'rep_02' });
+  await tell('replica.placed.v2', 'rep_02', { replicaId: 'rep_02' });
   await tell('replica.failed.v1', 'rep_02', { replicaId: 'rep_02', phase: 'placed' });
   await project(fleetTableProjection);
   const queries = new PostgresFleetQueries(connection);

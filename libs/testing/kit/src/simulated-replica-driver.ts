@@ -1,4 +1,4 @@
-import type { DisruptionBudget, DrivenNode, ReplicaAssignment, ReplicaDriver, ReplicaObservation, RetireOutcome } from '@penstock/domain-lifecycle';
+import { ReplicaAssignmentError, type DisruptionBudget, type DrivenNode, type GeometryDriver, type ReplicaAssignment, type ReplicaDriver, type ReplicaObservation, type RetireOutcome } from '@penstock/domain-lifecycle';
 import type { Timers } from '@penstock/kernel';
 
 /** How long each step of an imagined replica takes, in milliseconds of the given timers. */
@@ -13,6 +13,8 @@ const TIMES: SimulatedTimes = { pullMs: 200, loadMs: 200, stopMs: 100 };
 /** A fleet that is only imagined, in whatever time its timers keep: replicas pull, load, serve and end. */
 export class SimulatedReplicaDriver implements ReplicaDriver {
   readonly kind = 'simulated';
+  /** Set where the driver lays out GPUs. */
+  mig: GeometryDriver | undefined;
   budgets: readonly DisruptionBudget[] = [];
   /** What `start` throws, for the next starts. */
   refuses: Error | undefined;
@@ -68,8 +70,11 @@ export class SimulatedReplicaDriver implements ReplicaDriver {
 
   async start(assignment: ReplicaAssignment): Promise<void> {
     if (this.refuses !== undefined) throw this.refuses;
-    const { replicaId } = assignment;
+    const { replicaId, nodeId, acceleratorIds } = assignment;
     if (this.observed.has(replicaId)) return;
+    const offered = this.known.get(nodeId)?.report.accelerators.map((accelerator) => accelerator.acceleratorId) ?? [];
+    const missing = acceleratorIds.find((id) => !offered.includes(id));
+    if (missing !== undefined) throw new ReplicaAssignmentError('node_lost', `${nodeId} has no accelerator ${missing}`);
     this.started.push(assignment);
     this.observed.set(replicaId, { replicaId, phase: 'pulling', url: null, blocked: null, end: null });
     this.timers.after(this.times.pullMs, () => this.observe(replicaId, { phase: 'loading' }));
@@ -78,6 +83,7 @@ export class SimulatedReplicaDriver implements ReplicaDriver {
   }
 
   async retire(replicaId: string): Promise<RetireOutcome> {
+    if (!this.observed.has(replicaId)) return 'ending';
     if (this.isHeld) return 'held';
     this.observe(replicaId, { phase: 'ending' });
     this.timers.after(this.times.stopMs, () => this.vanish(replicaId));

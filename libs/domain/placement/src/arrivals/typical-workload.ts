@@ -1,5 +1,14 @@
 import { demandKey, WHOLE_ACCELERATOR_MILLI, type ArrivalDemand } from './arrival-demand.js';
-import type { ArrivalFleet } from './arrival-fleet.js';
+
+/** What is free on each node: all that the measure looks at. */
+export interface FragmentableFleet {
+  readonly nodes: readonly { readonly acceleratorType: string }[];
+  /** Index of the first accelerator of each node; one entry more than there are nodes. */
+  readonly offset: ArrayLike<number>;
+  readonly computeFree: ArrayLike<number>;
+  readonly vramFree: ArrayLike<number>;
+  readonly cpuFree: ArrayLike<number>;
+}
 
 /** Demands that differ in CPU only, together. */
 interface DemandClass {
@@ -44,7 +53,7 @@ export class TypicalWorkload {
   }
 
   /** Expected free compute of the node that the next arrival cannot use, in thousandths of an accelerator. */
-  fragmentation(fleet: ArrivalFleet, node: number): number {
+  fragmentation(fleet: FragmentableFleet, node: number): number {
     const type = fleet.nodes[node]?.acceleratorType ?? '';
     const classes = this.classesFor(type);
     const start = fleet.offset[node] ?? 0;

@@ -143,3 +143,23 @@ export const GPU_TYPES: readonly GpuType[] = [
 export function gpuTypeOf(type: string): GpuType | undefined {
   return GPU_TYPES.find((one) => one.type === type);
 }
+
+/**
+ * The type that a short name stands for: the first of the catalogue whose name begins with it, so that `h100` is the SXM board.
+ * Undefined for a name of nothing, such as `cpu`.
+ */
+export function gpuTypeNamed(name: string): GpuType | undefined {
+  const wanted = name.trim().toLowerCase();
+  if (wanted.length < 2) return undefined;
+  return GPU_TYPES.find((one) => one.type.toLowerCase() === wanted) ?? GPU_TYPES.find((one) => one.type.toLowerCase().startsWith(wanted) && !/[a-z0-9]/.test(one.type[wanted.length]?.toLowerCase() ?? '-'));
+}
+
+/** Reported memory may differ from the catalogue's by this share: drivers keep some for themselves. */
+const MEMORY_TOLERANCE = 0.15;
+const MIB = 1_048_576;
+
+/** The catalogue's type for what a node reports, such as `a100` with 80 GB; undefined when no known type is like it. */
+export function gpuTypeLike(reported: string, memoryBytes: number): GpuType | undefined {
+  const memoryMib = memoryBytes / MIB;
+  return GPU_TYPES.find((one) => one.type.toLowerCase().startsWith(`${reported}-`) && Math.abs(one.memoryMib - memoryMib) <= MEMORY_TOLERANCE * one.memoryMib) ?? gpuTypeOf(reported);
+}

@@ -23,6 +23,76 @@ export function findSeat(state: FleetState, pool: number, part: FleetPart, isAll
   return findUntouched(state, pool, part, isAllowed);
 }
 
+/** Whether a part could take this very seat. Nodes that are closed count: what stands there stays. */
+export function isFree(state: FleetState, part: FleetPart, seat: FleetSeat): boolean {
+  if (seat.gpus.length !== part.accelerators || seat.nodes.length !== part.nodes) return false;
+  return seat.gpus.every((gpu) => {
+    if (gpu < 0 || gpu >= state.nodeOf.length) return false;
+    if (part.migProfile === null) return state.layout[gpu] === 0 && (state.computeFree[gpu] as number) >= part.computeMilli && (state.vramFree[gpu] as number) >= part.vramMib;
+    const book = state.pools[state.poolOfGpu(gpu)]?.book;
+    return book !== null && book !== undefined && state.computeFree[gpu] === WHOLE_ACCELERATOR_MILLI && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0);
+  });
+}
+
+/** Idle MIG instances of a profile that exist on a GPU, by where they begin: using one needs no change of geometry. */
+export type IdleStarts = (gpu: number, profile: string) => readonly number[];
+
+const NONE_IDLE: IdleStarts = () => [];
+
+/**
+ * The tightest place for a part on one node, on GPUs in use where one fits; of a gang, the place for its share of the node.
+ * Undefined when it does not fit there.
+ */
+export function seatOnNode(state: FleetState, node: number, part: FleetPart, idleStarts: IdleStarts = NONE_IDLE): FoundSeat | undefined {
+  if (!state.hostFits(node, part)) return undefined;
+  const count = part.accelerators / part.nodes;
+  if (count > 1 || part.nodes > 1) {
+    const island = islandWith(state, node, count, part.vramMib);
+    return island === undefined ? undefined : { gpus: island, nodes: [node], start: null, opened: island.length };
+  }
+  let best: { readonly gpu: number; readonly start: number | null; readonly loose: number } | undefined;
+  for (let gpu = state.firstGpu[node] as number; gpu < (state.firstGpu[node + 1] as number); gpu += 1) {
+    const fit = part.migProfile === null ? fitOfShare(state, gpu, part) : fitOfInstance(state, gpu, part.migProfile, idleStarts(gpu, part.migProfile));
+    // An untouched GPU stays whole as long as one in use will do.
+    const loose = fit === undefined ? 0 : fit.loose + (state.owners[gpu] === 0 ? UNTOUCHED_LOOSENESS : 0);
+    if (fit !== undefined && (best === undefined || loose < best.loose)) best = { gpu, start: fit.start, loose };
+  }
+  return best === undefined ? undefined : { gpus: [best.gpu], nodes: [node], start: best.start, opened: state.owners[best.gpu] === 0 ? 1 : 0 };
+}
+
+/** More than any fit can differ by. */
+const UNTOUCHED_LOOSENESS = 1_000_000;
+
+interface Fit {
+  readonly start: number | null;
+  readonly loose: number;
+}
+
+function fitOfShare(state: FleetState, gpu: number, part: FleetPart): Fit | undefined {
+  const compute = (state.computeFree[gpu] as number) - part.computeMilli;
+  const memory = (state.vramFree[gpu] as number) - part.vramMib;
+  if (compute < 0 || memory < 0) return undefined;
+  return { start: null, loose: looseness(compute, memory, part, state.pools[state.poolOfGpu(gpu)]?.vramMib ?? 1) };
+}
+
+function fitOfInstance(state: FleetState, gpu: number, profile: string, idle: readonly number[]): Fit | undefined {
+  const book = state.pools[state.poolOfGpu(gpu)]?.book;
+  if (book === null || book === undefined || state.computeFree[gpu] !== WHOLE_ACCELERATOR_MILLI) return undefined;
+  const layout = state.layout[gpu] as number;
+  const there = idle.find((start) => book.canPlace(layout, profile, start));
+  if (there !== undefined) return { start: there, loose: book.room(book.place(layout, profile, there)) };
+  const step = book.add(layout, profile);
+  return step === undefined ? undefined : { start: step.start, loose: book.room(step.layout) };
+}
+
+/** What is left of compute and memory, as parts of the whole. A part that reserves no compute is judged by memory alone. */
+function looseness(compute: number, memory: number, part: FleetPart, vram: number): number {
+  const computeLeft = compute / WHOLE_ACCELERATOR_MILLI;
+  const memoryLeft = memory / vram;
+  if (part.computeMilli === 0) return memoryLeft;
+  return computeLeft + memoryLeft + IMBALANCE_WEIGHT * Math.abs(computeLeft - memoryLeft);
+}
+
 /** Left over compute and memory that differ much are of little use to anybody. */
 const IMBALANCE_WEIGHT = 8;
 
@@ -35,9 +105,7 @@ function tightestShare(state: FleetState, pool: number, part: FleetPart, isAllow
     const compute = (computeFree[gpu] as number) - part.computeMilli;
     const memory = (vramFree[gpu] as number) - part.vramMib;
     if (compute < 0 || memory < 0 || gpu === avoided) continue;
-    const computeLeft = compute / WHOLE_ACCELERATOR_MILLI;
-    const memoryLeft = memory / vram;
-    const left = computeLeft + memoryLeft + IMBALANCE_WEIGHT * Math.abs(computeLeft - memoryLeft);
+    const left = looseness(compute, memory, part, vram);
     if (left > bestLeft || (left === bestLeft && gpu > best)) continue;
     const node = nodeOf[gpu] as number;
     if (!state.hostFits(node, part) || !isAllowed(node)) continue;
@@ -112,10 +180,10 @@ function untouchedOf(state: FleetState, node: number): readonly number[] {
 }
 
 /** The island with the fewest untouched GPUs that are enough. */
-function islandWith(state: FleetState, node: number, count: number): readonly number[] | undefined {
+function islandWith(state: FleetState, node: number, count: number, vramMib = 0): readonly number[] | undefined {
   const first = state.firstGpu[node] as number;
   const fitting = (state.nodes[node] as FleetNode).islands
-    .map((island) => island.map((index) => first + index).filter((gpu) => state.owners[gpu] === 0))
+    .map((island) => island.map((index) => first + index).filter((gpu) => state.owners[gpu] === 0 && (state.vramFree[gpu] as number) >= vramMib))
     .filter((island) => island.length >= count)
     .sort((one, other) => one.length - other.length);
   return fitting[0]?.slice(0, count);

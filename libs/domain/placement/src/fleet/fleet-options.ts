@@ -4,12 +4,12 @@ import type { ModelFacts } from '../catalogue/model-facts.js';
 import { MIG_GEOMETRIES } from '../mig/mig-geometries.js';
 import { ENGINE_MEMORY_SHARE, ENGINE_OVERHEAD_MIB, estimateProfile, KV_HEADROOM, sliceShare, wholeGpu } from '../profiles/estimate-profile.js';
 import { kneeOf, type LatencyObjective, type ReplicaProfile, type RequestShape } from '../profiles/replica-profile.js';
-import type { FleetOption, FleetPart } from './fleet-types.js';
+import type { FleetOption, FleetPart, FleetSharing } from './fleet-types.js';
 
 /** Hardware that a fleet has, and how its GPUs are shared. */
 export interface FleetHardware {
   readonly gpu: GpuType;
-  readonly sharing: 'shares' | 'mig';
+  readonly sharing: FleetSharing;
   /** Sizes of tensor-parallel groups that an island of it holds. */
   readonly tensorParallel: readonly number[];
   /** GPUs of a node, where a gang over several nodes is possible; 0 where it is not. */
@@ -20,7 +20,7 @@ export interface FleetHardware {
 const SHARE_STEP_MILLI = 25;
 
 /** More replicas of one kind than this are no sensible way to serve one endpoint. */
-const REPLICAS_MAX = 128;
+export const REPLICAS_MAX = 128;
 
 const CPU_MILLI_PER_ACCELERATOR = 2_000;
 const HOST_MEMORY_MIB_PER_REPLICA = 4_096;
@@ -41,7 +41,7 @@ export function profilesOn(model: ModelFacts, precisions: readonly string[], har
 }
 
 /** The ways to serve a rate, in requests per second, under an objective: replicas at the knee, and a part of a GPU for the rest. */
-export function optionsFor(model: ModelFacts, profiles: readonly ReplicaProfile[], hardware: readonly FleetHardware[], ratePerS: number, objective: LatencyObjective): readonly FleetOption[] {
+export function optionsFor(model: Pick<ModelFacts, 'kvBytesPerToken'>, profiles: readonly ReplicaProfile[], hardware: readonly FleetHardware[], ratePerS: number, objective: LatencyObjective): readonly FleetOption[] {
   return profiles.flatMap((profile) => {
     const used = hardware.find((one) => one.gpu.type === profile.device.gpuType);
     const knee = kneeOf(profile, objective);
@@ -74,7 +74,7 @@ function fullPart({ device }: ReplicaProfile, { gpu, gangPerNode }: FleetHardwar
  * The smallest share of the GPU's time that keeps the objective at this rate, and the memory it needs. A share slows every
  * iteration in proportion; it never lends memory.
  */
-function sharePart(model: ModelFacts, profile: ReplicaProfile, gpu: GpuType, ratePerS: number, objective: LatencyObjective): FleetPart | undefined {
+function sharePart(model: Pick<ModelFacts, 'kvBytesPerToken'>, profile: ReplicaProfile, gpu: GpuType, ratePerS: number, objective: LatencyObjective): FleetPart | undefined {
   for (let milli = SHARE_STEP_MILLI; milli < WHOLE_ACCELERATOR_MILLI; milli += SHARE_STEP_MILLI) {
     const share = milli / WHOLE_ACCELERATOR_MILLI;
     const point = profile.curve.find((one) => one.requestsPerS * share >= ratePerS && one.ttftMs / share <= objective.ttftMs && one.itlMs / share <= objective.itlMs);

@@ -2,7 +2,7 @@ import { WHOLE_ACCELERATOR_MILLI } from '../arrivals/arrival-demand.js';
 import { chooseUses, findPrices, priceOf, usesOf, type FleetPrices, type OptionUse } from './fleet-prices.js';
 import { FleetState } from './fleet-state.js';
 import { domainLimit, type FleetAssignment, type FleetDemand, type FleetNode, type FleetPart, type FleetRefusal, type SeatedPart } from './fleet-types.js';
-import { findSeat, NO_GPU } from './find-seat.js';
+import { findSeat, isFree, NO_GPU } from './find-seat.js';
 
 export interface FleetPlanResult {
   readonly refusals: readonly FleetRefusal[];
@@ -36,12 +36,13 @@ export class FleetPlanner {
   readonly assignments = new Map<string, FleetAssignment>();
   /** Parts on each GPU in use: the endpoint and which of its parts. */
   private readonly tenants = new Map<number, Map<string, number>>();
-  private readonly domains: number;
+  /** Failure domains of each pool. */
+  private readonly domains: readonly number[];
   private prices: FleetPrices;
 
   constructor(nodes: readonly FleetNode[]) {
     this.state = new FleetState(nodes);
-    this.domains = new Set(nodes.map((node) => node.failureDomain)).size;
+    this.domains = this.state.pools.map((pool) => new Set(pool.nodes.map((node) => this.domainOf(node))).size);
     this.prices = findPrices([], this.state.pools);
   }
 
@@ -93,7 +94,7 @@ export class FleetPlanner {
     units.sort((one, other) => other.size - one.size || (one.choice.demand.endpointId < other.choice.demand.endpointId ? -1 : 1) || one.index - other.index);
     for (const { choice, part, index } of units) {
       const placed = choice.seats.filter((seat) => seat !== undefined);
-      const seat = findSeat(this.state, pool, part, this.allowed(choice.demand, choice.use.option.parts.length, placed));
+      const seat = findSeat(this.state, pool, part, this.allowed(choice.demand, pool, choice.use.option.parts.length, placed));
       if (seat === undefined) continue;
       this.state.take(part, seat);
       choice.seats[index] = { part, seat };
@@ -121,6 +122,15 @@ export class FleetPlanner {
     for (const { part, seat } of best.assignment.seats) this.state.take(part, seat);
     this.settle(best.assignment);
     return best.assignment;
+  }
+
+  /** Takes a seat that somebody has already; false when it is taken, is not there, or the node cannot hold it beside what it holds. */
+  adopt(demand: FleetDemand, { part, seat }: SeatedPart): boolean {
+    const [option] = demand.options;
+    if (option === undefined || !isFree(this.state, part, seat)) return false;
+    this.state.take(part, seat);
+    this.settle({ demand, option, seats: [{ part, seat }] });
+    return true;
   }
 
   /** Frees all that the endpoint holds. */
@@ -203,7 +213,7 @@ export class FleetPlanner {
     for (const { part, seat } of seats) {
       if (!seat.gpus.includes(emptied)) continue;
       const pool = this.state.poolOf[seat.nodes[0] as number] as number;
-      const found = findSeat(this.state, pool, part, this.allowed(demand, seats.length, placed), emptied);
+      const found = findSeat(this.state, pool, part, this.allowed(demand, pool, seats.length, placed), emptied);
       if (found === undefined) break;
       this.state.take(part, found);
       placed.push({ part, seat: found });
@@ -223,7 +233,7 @@ export class FleetPlanner {
     const seats: SeatedPart[] = [];
     let opened = 0;
     for (const part of use.option.parts) {
-      const found = findSeat(this.state, use.pool, part, this.allowed(demand, use.option.parts.length, seats), inGapsBut);
+      const found = findSeat(this.state, use.pool, part, this.allowed(demand, use.pool, use.option.parts.length, seats), inGapsBut);
       if (found === undefined) {
         for (const { part: taken, seat } of seats) this.state.release(taken, seat);
         return undefined;
@@ -235,11 +245,11 @@ export class FleetPlanner {
     return { seats, opened };
   }
 
-  /** Pins, taints, and no more of the endpoint's replicas in one failure domain than its limit. */
-  private allowed(demand: FleetDemand, replicas: number, placed: readonly SeatedPart[]): (node: number) => boolean {
+  /** Pins, taints, and no more of the endpoint's replicas in one failure domain than its limit, where the pool has several. */
+  private allowed(demand: FleetDemand, pool: number, replicas: number, placed: readonly SeatedPart[]): (node: number) => boolean {
     const inDomain = new Map<string, number>();
     for (const { seat } of placed) for (const domain of new Set(seat.nodes.map((node) => this.domainOf(node)))) inDomain.set(domain, (inDomain.get(domain) ?? 0) + 1);
-    const limit = this.domains > 1 ? domainLimit(replicas) : Number.POSITIVE_INFINITY;
+    const limit = demand.perDomainMax ?? ((this.domains[pool] ?? 1) > 1 ? domainLimit(replicas) : Number.POSITIVE_INFINITY);
     return (index) => {
       const node = this.state.nodes[index];
       if (node === undefined || (demand.pinnedNodeIds !== null && !demand.pinnedNodeIds.includes(node.nodeId))) return false;
@@ -287,7 +297,7 @@ export class FleetPlanner {
     if (uses.length === 0) return `no node has ${wanted}${demand.allowsSpot ? '' : ' on demand'}: add one, or allow other hardware`;
     const nodes = uses.flatMap((use) => this.state.pools[use.pool]?.nodes ?? []).filter((node, index, all) => all.indexOf(node) === index);
     const closed = nodes.filter((node) => this.state.closed[node] === 1).length;
-    const forbidden = nodes.filter((node) => !this.allowed(demand, 1, [])(node)).length;
+    const forbidden = nodes.filter((node) => !this.allowed(demand, this.state.poolOf[node] as number, 1, [])(node)).length;
     const rest = nodes.length - closed - forbidden;
     const least = Math.min(...demand.options.map((option) => Math.max(...option.parts.map((part) => part.accelerators / part.nodes))));
     const need = least > 1 ? `${least} untouched GPUs in one NVLink island` : 'one GPU with room';

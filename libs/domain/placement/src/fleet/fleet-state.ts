@@ -24,10 +24,14 @@ export class FleetState {
   /** Number of each node's first GPU; one entry more than there are nodes. */
   readonly firstGpu: Int32Array;
   readonly nodeOf: Int32Array;
+  /** Free CPU and memory of each machine, by its number in `hostOf`. */
   readonly cpuFree: Float64Array;
   readonly memoryFree: Float64Array;
+  /** The machine of each node: the number of the first node on it. */
+  readonly hostOf: Int32Array;
   readonly computeFree: Int32Array;
-  readonly vramFree: Int32Array;
+  /** In MiB, with fractions: a power of two divides bytes without loss. */
+  readonly vramFree: Float64Array;
   readonly layout: Int32Array;
   /** Parts on each GPU. */
   readonly owners: Int32Array;
@@ -45,9 +49,10 @@ export class FleetState {
     const gpus = this.firstGpu[nodes.length] as number;
     this.nodeOf = new Int32Array(gpus);
     this.computeFree = new Int32Array(gpus).fill(WHOLE_ACCELERATOR_MILLI);
-    this.vramFree = new Int32Array(gpus);
+    this.vramFree = new Float64Array(gpus);
     this.layout = new Int32Array(gpus);
     this.owners = new Int32Array(gpus);
+    this.hostOf = hostsOf(nodes);
     this.cpuFree = Float64Array.from(nodes, (node) => node.cpuMilli);
     this.memoryFree = Float64Array.from(nodes, (node) => node.hostMemoryMib);
     this.wholeFree = Int32Array.from(nodes, (node) => node.gpus);
@@ -76,7 +81,8 @@ export class FleetState {
   }
 
   hostFits(node: number, part: FleetPart): boolean {
-    return this.closed[node] === 0 && (this.cpuFree[node] as number) >= part.cpuMilli / part.nodes && (this.memoryFree[node] as number) >= part.hostMemoryMib / part.nodes;
+    const host = this.hostOf[node] as number;
+    return this.closed[node] === 0 && (this.cpuFree[host] as number) >= part.cpuMilli / part.nodes && (this.memoryFree[host] as number) >= part.hostMemoryMib / part.nodes;
   }
 
   take(part: FleetPart, seat: FleetSeat): void {
@@ -89,8 +95,9 @@ export class FleetState {
 
   private move(part: FleetPart, seat: FleetSeat, sign: 1 | -1): void {
     for (const node of seat.nodes) {
-      this.cpuFree[node] = (this.cpuFree[node] as number) + (sign * part.cpuMilli) / part.nodes;
-      this.memoryFree[node] = (this.memoryFree[node] as number) + (sign * part.hostMemoryMib) / part.nodes;
+      const host = this.hostOf[node] as number;
+      this.cpuFree[host] = (this.cpuFree[host] as number) + (sign * part.cpuMilli) / part.nodes;
+      this.memoryFree[host] = (this.memoryFree[host] as number) + (sign * part.hostMemoryMib) / part.nodes;
     }
     for (const gpu of seat.gpus) {
       this.owners[gpu] = (this.owners[gpu] as number) - sign;
@@ -127,19 +134,29 @@ export class FleetState {
   private poolNodes(): readonly FleetPool[] {
     const byKey = new Map<string, number[]>();
     for (const [index, node] of this.nodes.entries()) {
-      const key = [node.gpuType, node.sharing, node.market, node.pricePerGpu].join();
+      const key = [node.gpuType, node.sharing, node.market, node.pricePerGpu, node.vramMib].join();
       byKey.set(key, [...(byKey.get(key) ?? []), index]);
     }
     return [...byKey.values()].map((members, pool) => {
       for (const member of members) this.poolOf[member] = pool;
-      const { gpuType, sharing, market, pricePerGpu, vramMib } = this.nodes[members[0] as number] as FleetNode;
-      return { gpuType, sharing, market, pricePerGpu, vramMib, nodes: members, gpus: members.reduce((sum, member) => sum + (this.nodes[member] as FleetNode).gpus, 0), book: sharing === 'mig' ? bookOf(gpuType) : null };
+      const { gpuType, sharing, migGeometry, market, pricePerGpu, vramMib } = this.nodes[members[0] as number] as FleetNode;
+      return { gpuType, sharing, market, pricePerGpu, vramMib, nodes: members, gpus: members.reduce((sum, member) => sum + (this.nodes[member] as FleetNode).gpus, 0), book: sharing === 'mig' ? bookOf(gpuType, migGeometry) : null };
     });
   }
 }
 
-function bookOf(gpuType: string): LayoutBook {
-  const name = gpuTypeOf(gpuType)?.migGeometry ?? gpuType;
+function hostsOf(nodes: readonly FleetNode[]): Int32Array {
+  const first = new Map<string, number>();
+  return Int32Array.from(nodes, ({ host }, index) => {
+    if (host === undefined) return index;
+    const known = first.get(host);
+    if (known === undefined) first.set(host, index);
+    return known ?? index;
+  });
+}
+
+function bookOf(gpuType: string, migGeometry: string | undefined): LayoutBook {
+  const name = migGeometry ?? gpuTypeOf(gpuType)?.migGeometry ?? gpuType;
   const geometry = MIG_GEOMETRIES.find((one) => one.gpuType === name);
   if (geometry === undefined) throw new Error(`${gpuType} cannot be partitioned: use it whole or by shares.`);
   return new LayoutBook(geometry);

@@ -1,6 +1,11 @@
-/** A node as the fleet planner sees it. Its GPUs are of one type and used in one way. */
+/** Whether replicas share a GPU by parts of its time and memory, by MIG instances, or not at all. */
+export type FleetSharing = 'shares' | 'mig' | 'whole';
+
+/** A node as the fleet planner sees it. Its GPUs are of one type and used in one way; a machine with several kinds is several of these. */
 export interface FleetNode {
   readonly nodeId: string;
+  /** The machine whose CPU and memory it shares with others of the same name; its own where left out. */
+  readonly host?: string | undefined;
   readonly gpuType: string;
   readonly gpus: number;
   /** Groups of GPUs, by index, that reach each other by NVLink. */
@@ -11,8 +16,9 @@ export interface FleetNode {
   readonly hostMemoryMib: number;
   /** What fails together: a rack. */
   readonly failureDomain: string;
-  /** Whether replicas share a GPU by parts of its time and memory, or by MIG instances. */
-  readonly sharing: 'shares' | 'mig';
+  readonly sharing: FleetSharing;
+  /** The `gpuType` of its MIG geometry; that of the catalogue's type where left out. */
+  readonly migGeometry?: string | undefined;
   readonly market: 'on_demand' | 'spot';
   /** Dollars for each GPU and hour. */
   readonly pricePerGpu: number;
@@ -38,7 +44,7 @@ export interface FleetPart {
 /** One way to serve an endpoint: all its replicas on one kind of hardware. */
 export interface FleetOption {
   readonly gpuType: string;
-  readonly sharing: 'shares' | 'mig';
+  readonly sharing: FleetSharing;
   readonly precision: string;
   readonly parts: readonly FleetPart[];
 }
@@ -52,6 +58,8 @@ export interface FleetDemand {
   /** Only these nodes; null allows any. */
   readonly pinnedNodeIds: readonly string[] | null;
   readonly tolerations: readonly string[];
+  /** More of its replicas than this never stand in one failure domain; left out or null, {@link domainLimit} says how many. */
+  readonly perDomainMax?: number | null;
 }
 
 /** Where a replica sits: GPUs by their number in the fleet, and the first memory slice of its MIG instance. */

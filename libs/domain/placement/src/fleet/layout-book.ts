@@ -1,4 +1,4 @@
-import { canAdd, profileOf, type MigGeometry, type MigLayout } from '../mig/mig-geometry.js';
+import { canAdd, profileOf, type MigGeometry, type MigLayout, type MigProfile } from '../mig/mig-geometry.js';
 import { bestStart, startsFor } from '../mig/mig-layouts.js';
 
 /** A step from one layout to another. */
@@ -14,7 +14,7 @@ export class LayoutBook {
   private readonly steps = new Map<string, LayoutStep | null>();
   private readonly rooms: number[] = [];
 
-  constructor(private readonly geometry: MigGeometry) {}
+  constructor(readonly geometry: MigGeometry) {}
 
   layoutOf(layout: number): MigLayout {
     return this.layouts[layout] ?? [];
@@ -31,6 +31,24 @@ export class LayoutBook {
     return step ?? undefined;
   }
 
+  /** Whether an instance may begin at this very place beside what the layout has. */
+  canPlace(layout: number, profile: string, start: number): boolean {
+    return canAdd(this.geometry, this.layoutOf(layout), { profile, start });
+  }
+
+  /** The smallest profile that has the memory, in MiB, and the part of the compute; undefined when none has. */
+  smallestFor(memoryMib: number, computeShare: number): string | undefined {
+    return this.geometry.profiles.find((profile) => !profile.hasMediaExtensions && profile.usableMib >= memoryMib && profile.computeSlices / this.geometry.computeSlices >= computeShare)?.name;
+  }
+
+  profile(name: string): MigProfile | undefined {
+    return profileOf(this.geometry, name);
+  }
+
+  profileNames(): readonly string[] {
+    return this.geometry.profiles.map((profile) => profile.name);
+  }
+
   /** The layout with an instance at this very place; refused when it would overlap. */
   place(layout: number, profile: string, start: number): number {
     const step = this.add(layout, profile);
@@ -39,6 +57,7 @@ export class LayoutBook {
     if (!canAdd(this.geometry, this.layoutOf(layout), instance)) throw new Error(`There is no room for ${profile} at slice ${start}.`);
     return this.numberOf([...this.layoutOf(layout), instance]);
   }
+
 
   remove(layout: number, profile: string, start: number): number {
     return this.numberOf(this.layoutOf(layout).filter((instance) => instance.profile !== profile || instance.start !== start));

@@ -184,3 +184,14 @@ export const MIG_GEOMETRIES: readonly MigGeometry[] = [
     ],
   },
 ];
+
+/** Reported memory may differ from that of the largest instance by this share. */
+const MEMORY_TOLERANCE = 0.15;
+const MIB = 1_048_576;
+
+/** The geometry for what a node reports, such as `a100` with 40 GB; undefined when no GPU of this kind can be partitioned. */
+export function migGeometryLike(reported: string, memoryBytes: number): MigGeometry | undefined {
+  const memoryMib = memoryBytes / MIB;
+  const kinds = MIG_GEOMETRIES.filter((one) => one.gpuType === reported || one.gpuType.toLowerCase().startsWith(`${reported}-`));
+  return kinds.find((one) => Math.abs((one.profiles.at(-1)?.usableMib ?? 0) - memoryMib) <= MEMORY_TOLERANCE * memoryMib);
+}

@@ -89,6 +89,16 @@ function stepsFor(geometry: MigGeometry, gpus: readonly MigGpu[], target: MigGpu
   return [...steps, { kind: 'create', gpuId: target.gpuId, instance: wanted, forReplicaId: null }];
 }
 
+/**
+ * The steps that make an instance on one GPU where only idle ones are in its way: what has to go, then the instance. Undefined
+ * where a replica is in the way, or where it can never be made.
+ */
+export function stepsToMake(geometry: MigGeometry, gpu: MigGpu, wanted: MigInstance): readonly (MigInstance & { readonly kind: 'create' | 'destroy' })[] | undefined {
+  const leaving = obstacles(geometry, gpu, wanted);
+  if (leaving === undefined || leaving.some((instance) => instance.replicaId !== null)) return undefined;
+  return [...leaving.map((instance) => ({ kind: 'destroy' as const, ...bare(instance) })), { kind: 'create', ...bare(wanted) }];
+}
+
 /** Instances that have to go before the wanted one fits: those it overlaps, then idle and small ones until compute suffices. */
 function obstacles(geometry: MigGeometry, gpu: MigGpu, wanted: MigInstance): readonly LiveInstance[] | undefined {
   const size = profileOf(geometry, wanted.profile)?.memorySlices ?? 0;

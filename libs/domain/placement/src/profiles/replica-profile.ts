@@ -76,6 +76,11 @@ export function profileHoles(profile: ReplicaProfile): readonly string[] {
 
 const RANK: Readonly<Record<FigureSource, number>> = { estimated: 0, published: 1, measured: 2 };
 
+/** The weakest origin of anything that the profile says. */
+export function weakestSource({ weightBytes, kvTokens, curve }: ReplicaProfile): FigureSource {
+  return [weightBytes, kvTokens, ...curve].reduce<FigureSource>((weakest, { from }) => (RANK[from] < RANK[weakest] ? from : weakest), 'measured');
+}
+
 /**
  * Puts better figures in the place of worse ones, each by itself: measured before published before estimated, and among
  * equals the new one. Points of the curve replace those of the same concurrency. Estimated points above the highest better

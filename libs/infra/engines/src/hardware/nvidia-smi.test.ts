@@ -4,9 +4,10 @@ import { parseNvidiaSmi } from './nvidia-smi.js';
 
 describe('GPUs', () => {
   test('names become types of the catalogue; unknown ones keep their words', () => {
-    const output = 'GPU-1, NVIDIA H100 80GB HBM3, 81559\nGPU-2, NVIDIA L40S, 46068\nGPU-3, NVIDIA A100-SXM4-80GB, 81920\nGPU-4, NVIDIA GeForce RTX 4090, 24564\n';
+    const output = 'GPU-1, NVIDIA H100 80GB HBM3, 81559, Enabled\nGPU-2, NVIDIA L40S, 46068, [N/A]\nGPU-3, NVIDIA A100-SXM4-80GB, 81920\nGPU-4, NVIDIA GeForce RTX 4090, 24564\n';
     expect(parseNvidiaSmi(output).map(({ type, device }) => [device, type])).toEqual([['GPU-1', 'h100'], ['GPU-2', 'l40s'], ['GPU-3', 'a100'], ['GPU-4', 'geforce-rtx-4090']]);
-    expect(parseNvidiaSmi(output)[0]?.memoryBytes).toBe(81_559 * 1_048_576);
+    expect(parseNvidiaSmi(output)[0]).toMatchObject({ memoryBytes: 81_559 * 1_048_576, isMigOn: true, hasMig: true });
+    expect(parseNvidiaSmi(output)[1]).toMatchObject({ isMigOn: false, hasMig: false });
   });
 
   test('what is not a GPU line is passed over', () => {

@@ -4,6 +4,8 @@ import type { ReplicaAssignment } from '@penstock/domain-lifecycle';
 export const ENGINE_PORT = 8_000;
 
 export const REPLICA_LABEL = 'penstock.dev/replica-id';
+/** Set by the LeaderWorkerSet controller; 0 is the leader. */
+export const WORKER_INDEX_LABEL = 'leaderworkerset.sigs.k8s.io/worker-index';
 export const ENDPOINT_LABEL = 'penstock.dev/endpoint-id';
 export const CLUSTER_LABEL = 'penstock.dev/cluster';
 const NODE_ANNOTATION = 'penstock.dev/node-id';

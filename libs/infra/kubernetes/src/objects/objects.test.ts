@@ -32,6 +32,10 @@ describe('the Pod of a replica', () => {
     });
   });
 
+  test('tolerates the taints that the endpoint does', () => {
+    expect(replicaPod({ ...assignment, tolerations: ['team=a:NoSchedule', 'not of kubernetes'] }, 'gpu-1', [extended(0)], podSettings)).toMatchObject({ spec: { tolerations: [{ key: 'nvidia.com/gpu' }, { key: 'team', operator: 'Equal', value: 'a', effect: 'NoSchedule' }] } });
+  });
+
   test('no image is a missing engine', () => {
     expect(() => replicaPod(assignment, 'gpu-1', [extended(0)], { ...podSettings, images: {} })).toThrow(new ReplicaAssignmentError('engine_missing', 'There is no image for vllm: add it to KUBERNETES_ENGINE_IMAGES.'));
   });

@@ -40,7 +40,7 @@ export function podSpec(assignment: ReplicaAssignment, devices: readonly NodeDev
     terminationGracePeriodSeconds: TERMINATION_GRACE_SECONDS,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists', effect: 'NoSchedule' }],
+    tolerations: [{ key: 'nvidia.com/gpu', operator: 'Exists', effect: 'NoSchedule' }, ...assignment.tolerations.flatMap(toleration)],
     ...(settings.runtimeClass === undefined ? {} : { runtimeClassName: settings.runtimeClass }),
     ...(claims ? { resourceClaims: [{ name: CLAIM_REFERENCE, resourceClaimName: objectName(assignment.replicaId) }] } : {}),
     containers: [{
@@ -62,6 +62,12 @@ export function podSpec(assignment: ReplicaAssignment, devices: readonly NodeDev
       { name: 'shm', emptyDir: { medium: 'Memory' } },
     ],
   };
+}
+
+/** A taint as nodes report it, `key=value:Effect`; what is not of this form is no taint of Kubernetes. */
+function toleration(taint: string): readonly object[] {
+  const found = /^([^=]+)=([^:]*):(NoSchedule|NoExecute)$/.exec(taint);
+  return found === null ? [] : [{ key: found[1], operator: 'Equal', value: found[2], effect: found[3] }];
 }
 
 /** Matching by name and not by a label: labels may be changed, names not. */

@@ -13,7 +13,10 @@ const condition = z.object({ type: z.string(), status: z.string(), reason: z.str
 
 export const kubeNode = z.object({
   metadata,
-  spec: z.object({ unschedulable: z.boolean().default(false) }).prefault({}),
+  spec: z.object({
+    unschedulable: z.boolean().default(false),
+    taints: z.array(z.object({ key: z.string(), value: z.string().default(''), effect: z.string().default('NoSchedule') })).default([]),
+  }).prefault({}),
   status: z.object({ allocatable: z.record(z.string(), z.string()).default({}), conditions: z.array(condition).default([]) }).prefault({}),
 });
 export type KubeNode = z.output<typeof kubeNode>;

@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import { WHOLE_COMPUTE_MILLI, type NodeJoinedV2 } from '@penstock/contract-events';
 import { acceleratorTypeOf } from '@penstock/domain-serving';
 import { parseQuantity, type KubeDevice, type KubeNode, type KubeResourceSlice } from './kube-objects.js';
 
@@ -10,7 +10,7 @@ export type DeviceRequest =
   | { readonly kind: 'claim'; readonly deviceClass: string; readonly expression: string };
 
 export interface NodeDevice {
-  readonly accelerator: NodeJoinedV1['accelerators'][number];
+  readonly accelerator: NodeJoinedV2['accelerators'][number];
   readonly request: DeviceRequest;
 }
 
@@ -22,6 +22,9 @@ const USABLE_SHARE = 0.95;
 export const ACCELERATORS_MAX = 64;
 const MIG_RESOURCE = /^nvidia\.com\/mig-(\d+g\.(\d+)gb(?:\.me)?)$/;
 const MIG_PRODUCT = /-MIG-(\d+g\.\d+gb(?:\.me)?)$/;
+const SLICE_COMPUTE = /-mig-(\d+)g\./;
+/** Of every GPU that has MIG, but for the A30, which has four. */
+const COMPUTE_SLICES = 7;
 const PRODUCT_GIGABYTES = /(\d+)GB/i;
 
 /** Devices that the node's device plugin offers: whole GPUs, and slices of them under the mixed MIG strategy. */
@@ -35,12 +38,22 @@ export function extendedDevices(node: KubeNode, nodeId: string): readonly NodeDe
     if (offer === undefined) continue;
     for (let index = 0; index < (parseQuantity(amount) ?? 0); index += 1) {
       devices.push({
-        accelerator: { acceleratorId: `${nodeId}-${idPart(resource.replace('nvidia.com/', ''))}-${index}`, ...offer, device: `k8s:${resource}` },
+        accelerator: { acceleratorId: `${nodeId}-${idPart(resource.replace('nvidia.com/', ''))}-${index}`, ...offer, ...asPart(offer), device: `k8s:${resource}` },
         request: { kind: 'extended', resource },
       });
     }
   }
   return devices;
+}
+
+/**
+ * What plans need beside type and memory. Kubernetes hands out whole devices and chooses which, so that those of one type on a
+ * node count as one island; a slice has no link to others.
+ */
+function asPart({ type, memoryBytes }: Offer): Pick<NodeDevice['accelerator'], 'usableBytes' | 'computeMilli' | 'islandId' | 'mig'> {
+  const slice = SLICE_COMPUTE.exec(type);
+  const computeMilli = slice === null ? WHOLE_COMPUTE_MILLI : Math.floor((WHOLE_COMPUTE_MILLI * Number(slice[1])) / COMPUTE_SLICES);
+  return { usableBytes: memoryBytes, computeMilli: Math.min(WHOLE_COMPUTE_MILLI, Math.max(1, computeMilli)), islandId: slice === null ? type : null, mig: null };
 }
 
 interface Offer {
@@ -84,6 +97,7 @@ function claimDevice(device: KubeDevice, nodeId: string, driver: string): NodeDe
       type: profile === undefined ? gpuType : sliceType(gpuType, profile),
       memoryBytes: Math.floor(memoryBytes),
       device: `dra:${driver}/${device.name}`,
+      ...asPart({ type: profile === undefined ? gpuType : sliceType(gpuType, profile), memoryBytes: Math.floor(memoryBytes) }),
     },
     request: {
       kind: 'claim',

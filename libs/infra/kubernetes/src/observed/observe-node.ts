@@ -1,4 +1,4 @@
-import type { NodeJoinedV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2 } from '@penstock/contract-events';
 import type { DrivenNode } from '@penstock/domain-lifecycle';
 import { parseQuantity, type KubeNode, type KubeResourceSlice } from './kube-objects.js';
 import { ACCELERATORS_MAX, claimDevices, extendedDevices, type NodeDevice } from './node-devices.js';
@@ -10,10 +10,20 @@ export interface ObservedNode {
   readonly devices: ReadonlyMap<string, NodeDevice>;
 }
 
+/** What fails together with a node, the most specific first. */
+const FAILURE_DOMAIN_LABELS = ['penstock.dev/failure-domain', 'topology.kubernetes.io/rack'] as const;
+
+/** How providers mark nodes that may be taken back; values in lower case. */
+const SPOT_LABELS = [['karpenter.sh/capacity-type', 'spot'], ['eks.amazonaws.com/capacityType', 'spot'], ['cloud.google.com/gke-spot', 'true'], ['kubernetes.azure.com/scalesetpriority', 'spot']] as const;
+
+/** Every Pod of ours tolerates GPUs; what the node controller sets says only that the node is not ready or cordoned, which is known otherwise. */
+const IGNORED_TAINTS = ['nvidia.com/gpu', 'node.kubernetes.io/'] as const;
+const TAINTS_MAX = 50;
+
 export interface NodeReading {
   readonly cluster: string;
   readonly draDriver: string;
-  readonly engines: NodeJoinedV1['engines'];
+  readonly engines: NodeJoinedV2['engines'];
   readonly driverVersion: string;
 }
 
@@ -48,6 +58,10 @@ export function observeNode(node: KubeNode, slices: readonly KubeResourceSlice[]
         memoryBytes: Math.floor(parseQuantity(node.status.allocatable['memory']) ?? 0),
         engines: reading.engines,
         agentVersion: reading.driverVersion,
+        failureDomain: FAILURE_DOMAIN_LABELS.map((label) => node.metadata.labels[label]).find((value) => value !== undefined && value !== '') ?? nodeId,
+        taints: node.spec.taints.filter(({ effect, key }) => effect !== 'PreferNoSchedule' && !IGNORED_TAINTS.some((ignored) => key.startsWith(ignored))).map(({ key, value, effect }) => `${key}=${value}:${effect}`.slice(0, 200)).slice(0, TAINTS_MAX),
+        market: SPOT_LABELS.some(([label, spot]) => node.metadata.labels[label]?.toLowerCase() === spot) ? 'spot' : 'on_demand',
+        price: null,
       },
     },
   };

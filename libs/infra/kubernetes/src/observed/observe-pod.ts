@@ -1,5 +1,5 @@
 import type { ReplicaObservation } from '@penstock/domain-lifecycle';
-import { ENGINE_PORT, REPLICA_LABEL } from '../objects/labels.js';
+import { ENGINE_PORT, REPLICA_LABEL, WORKER_INDEX_LABEL } from '../objects/labels.js';
 import type { KubePod } from './kube-objects.js';
 
 /** Reasons of a waiting container that do not go away by waiting a little. */
@@ -30,6 +30,24 @@ export function observeDeletedPod(pod: KubePod): ReplicaObservation | undefined 
   const target = pod.status.conditions.find((condition) => condition.type === 'DisruptionTarget' && condition.status === 'True');
   const reason = target === undefined ? 'its Pod was deleted' : `its Pod was evicted (${target.reason}): ${target.message}`;
   return { replicaId, phase: 'ended', url: null, blocked: null, end: { wasAsked: true, reason: cut(reason) } };
+}
+
+/**
+ * One observation for each replica: the Pods of a gang are one, which runs as long as all of them do, and serves when its leader
+ * does.
+ */
+export function observePods(pods: readonly KubePod[], engineUrl: string | undefined): readonly ReplicaObservation[] {
+  const byReplica = Map.groupBy(pods, (pod) => pod.metadata.labels[REPLICA_LABEL] ?? '');
+  return [...byReplica.values()].flatMap((members) => {
+    const leader = members.find((pod) => (pod.metadata.labels[WORKER_INDEX_LABEL] ?? '0') === '0') ?? members[0];
+    const seen = members.flatMap((pod) => observePod(pod, engineUrl) ?? []);
+    const leading = leader === undefined ? undefined : observePod(leader, engineUrl);
+    if (leading === undefined) return [];
+    const first = (matches: (one: ReplicaObservation) => boolean): ReplicaObservation | undefined => seen.find(matches);
+    const over = first(({ phase }) => phase === 'ended') ?? first(({ phase }) => phase === 'ending');
+    const blocked = leading.blocked ?? first((one) => one.blocked !== null)?.blocked ?? null;
+    return [over === undefined ? { ...leading, blocked } : { ...over, url: leading.url }];
+  });
 }
 
 function trouble(pod: KubePod): ReplicaObservation['blocked'] {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { kubeNode, kubePod, kubeResourceSlice, parseQuantity } from './kube-objects.js';
 import { nodeIdOf, observeNode } from './observe-node.js';
-import { observeDeletedPod, observePod } from './observe-pod.js';
+import { observeDeletedPod, observePod, observePods } from './observe-pod.js';
 
 const reading = { cluster: 'main', draDriver: 'gpu.nvidia.com', engines: [{ kind: 'vllm' as const, version: 'v1' }], driverVersion: '0.1.0' };
 const uid = '0b8c7f2e-54d1-4f0e-9a3c-1d2e3f4a5b6c';
@@ -15,7 +15,31 @@ function node(change: { labels?: Record<string, string>; allocatable?: Record<st
   });
 }
 
+describe('a gang', () => {
+  const member = (index: number, status: object, deletionTimestamp?: string) => kubePod.parse({
+    metadata: { name: `rep-01-0-${index}`, uid: `u${index}`, labels: { 'penstock.dev/replica-id': 'rep_01', 'leaderworkerset.sigs.k8s.io/worker-index': String(index) }, ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+    spec: { nodeName: `gpu-${index}` }, status,
+  });
+  const serving = { phase: 'Running', podIP: '10.0.0.1', conditions: [{ type: 'Ready', status: 'True' }], containerStatuses: [{ state: { running: {} } }] };
+  const loading = { phase: 'Running', podIP: '10.0.0.2', containerStatuses: [{ state: { running: {} } }] };
+
+  test('is one replica: its leader answers, and the end of any member is its end', () => {
+    expect(observePods([member(1, loading), member(0, serving)], undefined)).toMatchObject([{ replicaId: 'rep_01', phase: 'serving', url: 'http://10.0.0.1:8000' }]);
+    expect(observePods([member(0, loading), member(1, serving)], undefined)).toMatchObject([{ phase: 'loading' }]);
+    expect(observePods([member(0, serving), member(1, { phase: 'Failed', reason: 'Evicted' })], undefined)).toMatchObject([{ phase: 'ended', end: { wasAsked: false } }]);
+    expect(observePods([member(0, serving), member(1, loading, '2026-11-29T12:00:00Z')], undefined)).toMatchObject([{ phase: 'ending' }]);
+    const stuck = { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no GPU' }] };
+    expect(observePods([member(0, loading), member(1, stuck)], undefined)).toMatchObject([{ phase: 'loading', blocked: { code: 'start_timeout' } }]);
+  });
+});
+
 describe('a node', () => {
+  test('says what fails with it, its market and its taints, those that every Pod of ours tolerates left out', () => {
+    const tainted = kubeNode.parse({ ...node({ labels: { 'topology.kubernetes.io/rack': 'r7', 'karpenter.sh/capacity-type': 'spot' } }), spec: { taints: [{ key: 'nvidia.com/gpu', effect: 'NoSchedule' }, { key: 'team', value: 'a', effect: 'NoSchedule' }, { key: 'soft', effect: 'PreferNoSchedule' }] } });
+    expect(observeNode(tainted, [], reading)?.driven.report).toMatchObject({ failureDomain: 'r7', market: 'spot', taints: ['team=a:NoSchedule'] });
+    expect(observeNode(node(), [], reading)?.driven.report).toMatchObject({ failureDomain: nodeIdOf('main', uid), market: 'on_demand', taints: [] });
+  });
+
   test('offers its GPUs with their usable memory', () => {
     const observed = observeNode(node(), [], reading);
     expect(observed?.driven.report).toMatchObject({ nodeId: nodeIdOf('main', uid), hostname: 'gpu-1.example', cpuCores: 7, memoryBytes: 64 * 2 ** 30 });

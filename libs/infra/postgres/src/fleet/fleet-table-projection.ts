@@ -5,7 +5,7 @@ import { replicaFold } from './replica-table.js';
 /** Nodes and replicas, for the scheduler. */
 export const fleetTableProjection: TableProjection = {
   name: 'fleet',
-  version: 1,
+  version: 2,
   schema: 'fleet',
   streams: ['EV_FLEET'],
   tables: [nodeFold, replicaFold],

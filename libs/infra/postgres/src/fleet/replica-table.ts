@@ -33,7 +33,7 @@ export const replicaTable = new EntitySchema<ReplicaRow>({
 });
 
 const REPLICA_EVENTS: ReadonlySet<string> = new Set<ReplicaEvent['type']>([
-  'replica.placed.v1', 'replica.advanced.v1', 'replica.ready.v1', 'replica.drain-started.v1', 'replica.stopped.v1', 'replica.failed.v1',
+  'replica.placed.v2', 'replica.advanced.v1', 'replica.ready.v1', 'replica.drain-started.v1', 'replica.stopped.v1', 'replica.failed.v1',
 ]);
 
 function isReplicaEvent(event: ProjectedEvent): event is ProjectedEvent & ReplicaEvent {
