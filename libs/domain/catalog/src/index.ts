@@ -7,6 +7,7 @@ export * from './check-deployment.js';
 export * from './check-traffic-split.js';
 export * from './choose-endpoint.js';
 export * from './endpoint.js';
+export * from './kv-events-port.js';
 export * from './memory-estimate.js';
 export * from './model-version.js';
 export * from './queries.js';

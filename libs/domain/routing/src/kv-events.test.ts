@@ -19,6 +19,16 @@ describe('what an engine says of its cache', () => {
     expect([memory.hitTokens('a', prompt(1)), memory.hitTokens('a', prompt(2))]).toEqual([0, 0]);
   });
 
+  test('never counts more than the cache can hold', () => {
+    const memory = new RoutingMemory({ prefillMsPerToken: 1, cacheTokens: 1e6 }, tokensIn);
+    const census = new CacheCensus();
+    memory.learn('a', prompt(1), 0);
+    census.count([{ kind: 'cache-size', blocks: 30, blockTokens: 10, blocksMax: 30 }, { kind: 'block-stored', blocks: 1_000 }], 'a', memory);
+    expect(memory.hitTokens('a', prompt(1))).toBe(300);
+    census.count([{ kind: 'block-removed', blocks: 10 }], 'a', memory);
+    expect(memory.hitTokens('a', prompt(1))).toBe(200);
+  });
+
   test('without a size nothing is concluded, and nothing of other replicas', () => {
     const memory = new RoutingMemory({ prefillMsPerToken: 1, cacheTokens: 1e6 }, tokensIn);
     const census = new CacheCensus();

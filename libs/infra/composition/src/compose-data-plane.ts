@@ -4,7 +4,7 @@ import { meteringConfig, startMetering } from '@penstock/feature-metering';
 import { batchConfig, startBatch } from '@penstock/feature-batch';
 import type { RunningService } from '@penstock/feature-shell';
 import { ClickhouseUsageReports, ClickhouseUsageSink, connectClickhouse } from '@penstock/infra-clickhouse';
-import { SimKvEvents } from '@penstock/infra-engines';
+import { KvEventsByEngine } from '@penstock/infra-engines';
 import { batchTableProjection, meteringTableProjection, PostgresBatchQueries } from '@penstock/infra-postgres';
 import { ANSWERS_BUCKET, NatsSharedRecords } from '@penstock/infra-nats';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
@@ -45,7 +45,7 @@ export async function composeGateway(environment: Environment): Promise<RunningS
     closers.push(() => usage.close());
     closers.push(() => platform.close());
     const answers = new NatsSharedRecords(platform.link, ANSWERS_BUCKET);
-    const service = await startGateway(config, { ...platform.ports, keys: new HmacKeyMinter(adapters.KEY_PEPPER, adapters.CACHE_SALT_KEY), usage, objects: objects.store, deadLetters: platform.deadLetters, answers, kvEvents: new SimKvEvents() });
+    const service = await startGateway(config, { ...platform.ports, keys: new HmacKeyMinter(adapters.KEY_PEPPER, adapters.CACHE_SALT_KEY), usage, objects: objects.store, deadLetters: platform.deadLetters, answers, kvEvents: new KvEventsByEngine() });
     return withClosers(service, closers);
   });
 }

@@ -1,18 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
-import { RoutingMemories, type KvEvent, type KvEventSource } from '@penstock/domain-routing';
+import { RoutingMemories, type KvEvent, type KvEventSource, type WatchedReplica } from '@penstock/domain-routing';
 import type { LiveProjection } from '@penstock/kernel';
 import { FixedClock, ManualTimers } from '@penstock/testing-kit';
-import { CacheWatch, WATCH_INTERVAL_MS } from './cache-watch.js';
+import { CacheWatch, REST_INTERVALS_MAX, WATCH_INTERVAL_MS } from './cache-watch.js';
 
 class ScriptedSource implements KvEventSource {
+  readonly ports: (number | null)[] = [];
   readonly open = new Map<string, { onEvents(events: readonly KvEvent[]): void; onEnd(): void }>();
 
-  offers({ engine }: { readonly engine: string }): boolean {
-    return engine === 'engine-sim';
+  offers({ engine, kvEventsPort }: Pick<WatchedReplica, 'engine' | 'kvEventsPort'>): boolean {
+    return engine === 'engine-sim' || kvEventsPort !== null;
   }
 
-  watch({ url }: { readonly url: string }, listener: { onEvents(events: readonly KvEvent[]): void; onEnd(): void }): { close(): void } {
+  watch({ url, kvEventsPort }: WatchedReplica, listener: { onEvents(events: readonly KvEvent[]): void; onEnd(): void }): { close(): void } {
+    this.ports.push(kvEventsPort);
     this.open.set(url, listener);
     return { close: () => void this.open.delete(url) };
   }
@@ -27,7 +29,7 @@ function world() {
     replicas.set(replicaId, { replicaId, endpointId, engine, url: `http://${replicaId}`, phase: 'ready' } as ReplicaState);
   };
   const fleet = { state: () => ({ replicas }) } as unknown as LiveProjection<FleetState>;
-  return { timers, source, memories, replicas, put, watch: new CacheWatch(source, memories, fleet, timers) };
+  return { timers, source, memories, replicas, put, watch: new CacheWatch(source, { memories, fleet, timers, kvEventsPortOf: (endpointId) => (endpointId === 'ep_4' ? 5_557 : null) }) };
 }
 
 const prompt = { tokens: 600, blocks: [1, 2, 3, 4], session: null };
@@ -62,5 +64,38 @@ describe('watching the caches of replicas', () => {
     expect(source.open.has('http://a')).toBe(true);
     watch.close();
     expect(source.open.size).toBe(0);
+  });
+
+  test('the port that the endpoint names is where its engines are heard', async () => {
+    const { timers, source, memories, put } = world();
+    for (const replicaId of ['a', 'b']) put(replicaId, 'ep_4', 'vllm');
+    memories.of('ep_4');
+    await timers.advance(WATCH_INTERVAL_MS);
+    expect([...source.open.keys()]).toEqual(['http://a', 'http://b']);
+    expect(source.ports).toEqual([5_557, 5_557]);
+  });
+
+  test('a stream that ends before it says anything is opened ever less often, until one says something', async () => {
+    const { timers, source, memories, put } = world();
+    for (const replicaId of ['a', 'b']) put(replicaId, 'ep_1', 'engine-sim');
+    memories.of('ep_1');
+    const end = (): void => {
+      const listener = source.open.get('http://a');
+      source.open.delete('http://a');
+      listener?.onEnd();
+    };
+    const waits: number[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      let intervals = 0;
+      for (; !source.open.has('http://a'); intervals += 1) await timers.advance(WATCH_INTERVAL_MS);
+      waits.push(intervals);
+      end();
+    }
+    expect(waits).toEqual([1, 1, 2, 4, 8, 16, REST_INTERVALS_MAX, REST_INTERVALS_MAX]);
+    for (let intervals = 0; intervals < REST_INTERVALS_MAX; intervals += 1) await timers.advance(WATCH_INTERVAL_MS);
+    source.open.get('http://a')?.onEvents([]);
+    end();
+    await timers.advance(WATCH_INTERVAL_MS);
+    expect(source.open.has('http://a')).toBe(true);
   });
 });

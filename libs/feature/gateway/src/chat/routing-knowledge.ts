@@ -1,4 +1,4 @@
-import { servingPaceOf } from '@penstock/domain-catalog';
+import { kvEventsPortOf, servingPaceOf } from '@penstock/domain-catalog';
 import { PromptExchange, replicaPaceOf, RoutingMemories } from '@penstock/domain-routing';
 import type { GatewayPorts } from '../gateway-ports.js';
 import type { GatewayViews } from '../gateway-views.js';
@@ -15,7 +15,7 @@ export async function openRoutingKnowledge(gatewayId: string, views: GatewayView
   const stopForgetting = views.fleet.onChange(() => memories.keepOnly((replicaId) => views.fleet.state().replicas.get(replicaId)?.phase === 'ready'));
   const exchange = new PromptExchange(gatewayId, memories.news, (endpointId) => memories.of(endpointId), ports);
   await exchange.start();
-  const caches = ports.kvEvents === undefined ? undefined : new CacheWatch(ports.kvEvents, memories, views.fleet, ports.timers);
+  const caches = ports.kvEvents === undefined ? undefined : new CacheWatch(ports.kvEvents, { memories, fleet: views.fleet, timers: ports.timers, kvEventsPortOf: (endpointId) => kvEventsPortOf(views.catalog.state().endpoints.get(endpointId)) });
   return {
     memories,
     close: async () => {

@@ -1,3 +1,4 @@
+import { kvEventsPortOf, platformEngineOptions } from '@penstock/domain-catalog';
 import { ReplicaAssignmentError, type ReplicaAssignment } from '@penstock/domain-lifecycle';
 import { ENGINE_PORT } from './labels.js';
 
@@ -19,7 +20,7 @@ export function engineArguments(assignment: EngineAssignment): EngineCommand {
         args: [
           ...hubModel(assignment, '--revision'), '--served-model-name', modelName, '--host', '0.0.0.0', '--port', String(ENGINE_PORT),
           '--max-model-len', String(contextTokens), '--max-num-seqs', String(slots),
-          '--tensor-parallel-size', String(Math.max(1, assignment.acceleratorIds.length)), ...optionFlags(assignment),
+          '--tensor-parallel-size', String(Math.max(1, assignment.acceleratorIds.length)), ...kvEventFlags(assignment), ...optionFlags(assignment),
         ],
       };
     case 'llama.cpp':
@@ -55,9 +56,16 @@ function cannotFetch(kind: string, nextStep: string): ReplicaAssignmentError {
   return new ReplicaAssignmentError('pull_failed', `A Pod cannot fetch weights of the kind ${kind}. ${nextStep}.`);
 }
 
-/** Options of the endpoint as flags: `gpu_memory_utilization: 0.9` becomes `--gpu-memory-utilization 0.9`; `true` a bare flag, `false` none. */
+/** Cache events for the gateways, on the Pod's own address. They subscribe to every topic. */
+function kvEventFlags(assignment: EngineAssignment): readonly string[] {
+  const port = kvEventsPortOf(assignment);
+  // vLLM binds an endpoint with a wildcard, and connects to any other.
+  return port === null ? [] : ['--kv-events-config', JSON.stringify({ enable_kv_cache_events: true, publisher: 'zmq', endpoint: `tcp://*:${port}`, topic: `kv@${assignment.modelName}` })];
+}
+
+/** Options of the endpoint, but for those that are the platform's own, as flags: `gpu_memory_utilization: 0.9` becomes `--gpu-memory-utilization 0.9`; `true` a bare flag, `false` none. */
 function optionFlags({ engineOptions }: EngineAssignment): readonly string[] {
-  return Object.entries(engineOptions).sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([name, value]) => {
+  return Object.entries(engineOptions).filter(([name]) => !(platformEngineOptions as readonly string[]).includes(name)).sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([name, value]) => {
     const flag = `--${name.replaceAll('_', '-')}`;
     return value === true ? [flag] : value === false ? [] : [flag, String(value)];
   });

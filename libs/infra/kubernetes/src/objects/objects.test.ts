@@ -49,6 +49,8 @@ describe('the command line of an engine', () => {
   });
 
   test('llama.cpp divides its context by its slots', () => {
+    const withEvents = engineArguments({ ...assignment, engine: 'vllm', engineOptions: { hedge: true, kv_cache_tokens: 80_000, kv_events_port: 5_557, prefill_tokens_per_second: 9_000 } }).args;
+    expect(withEvents.slice(-2)).toEqual(['--kv-events-config', '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","topic":"kv@llama"}']);
     expect(engineArguments({ ...assignment, engine: 'llama.cpp', engineOptions: {} }).args.join(' ')).toContain('--hf-repo owner/model --hf-file model.gguf --alias llama --host 0.0.0.0 --port 8000 --ctx-size 32768 --parallel 8');
   });
 
