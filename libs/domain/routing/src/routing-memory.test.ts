@@ -52,6 +52,83 @@ describe('what is believed to be in a replica\'s cache', () => {
   });
 });
 
+describe('what an engine says of its cache with an answer', () => {
+  const old = prompt(range(100, 4));
+  const asked = prompt(range(0, 5));
+  const young = prompt(range(200, 3));
+  const later = 10_000;
+  /** The replica was sent three prompts, and long after that the second one again. */
+  const asks = (memory: RoutingMemory, again = prompt(asked.blocks)): PromptTrail => {
+    for (const sent of [old, asked, young]) memory.learn('a', sent, 0);
+    memory.learn('a', again, later);
+    return again;
+  };
+  const hits = (memory: RoutingMemory) => [old, asked, young].map((trail) => memory.hitTokens('a', trail));
+
+  test('nothing where something was believed: what is as old is gone too, and the prompt itself is there again', () => {
+    const memory = memoryOf();
+    memory.correct('a', asks(memory), { promptTokens: 700, cachedTokens: 0 });
+    expect(hits(memory)).toEqual([0, 500, 300]);
+  });
+
+  test('nothing again at once: the replica does not keep what it computes, until it shows that it does', () => {
+    const memory = memoryOf();
+    memory.correct('a', asks(memory), { promptTokens: 700, cachedTokens: 0 });
+    const again = prompt(asked.blocks);
+    memory.learn('a', again, 2 * later);
+    memory.correct('a', again, { promptTokens: 700, cachedTokens: 0 });
+    expect(hits(memory)).toEqual([0, 0, 0]);
+    memory.learn('a', again, 3 * later);
+    memory.correct('a', again, { promptTokens: 700, cachedTokens: 600 });
+    memory.learn('a', again, 4 * later);
+    memory.correct('a', again, { promptTokens: 700, cachedTokens: 0 });
+    expect(hits(memory)).toEqual([0, 500, 0]);
+  });
+
+  test('as much as was believed, in tokens of another length, changes nothing', () => {
+    const memory = memoryOf();
+    for (const cachedTokens of [250, 700]) memory.correct('a', asks(memory), { promptTokens: 700, cachedTokens });
+    expect(hits(memory)).toEqual([400, 500, 300]);
+  });
+
+  test('something that was forgotten here is believed again', () => {
+    const memory = memoryOf();
+    const again = asks(memory);
+    memory.trim('a', 0);
+    memory.correct('a', again, { promptTokens: 700, cachedTokens: 512 });
+    expect(hits(memory)).toEqual([0, 500, 0]);
+  });
+
+  test('nothing is said against what was still to be computed, by another replica, or of a prompt without an expectation', () => {
+    const memory = memoryOf();
+    const soon = prompt(asked.blocks);
+    for (const sent of [old, asked, young, soon]) memory.learn('a', sent, 0);
+    memory.correct('a', soon, { promptTokens: 700, cachedTokens: 0 });
+    const elsewhere = asks(memory);
+    memory.correct('b', elsewhere, { promptTokens: 700, cachedTokens: 0 });
+    memory.correct('a', prompt(asked.blocks), { promptTokens: 700, cachedTokens: 0 });
+    memory.correct('a', asks(memory), { promptTokens: 0, cachedTokens: 0 });
+    expect(hits(memory)).toEqual([400, 500, 300]);
+  });
+
+  test('property: what is held is what was touched after the mark, whatever the order', () => {
+    const keys = fc.uniqueArray(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 6 });
+    fc.assert(fc.property(fc.array(keys, { maxLength: 20 }), keys, fc.array(keys, { maxLength: 10 }), (before, marked, after) => {
+      const cached = new CachedPrefixes(1e6, tokensIn);
+      for (const touched of before) cached.touch(touched);
+      cached.touch(marked);
+      const mark = cached.hitMark(marked);
+      for (const touched of after) cached.touch(touched);
+      cached.forgetUpTo(mark ?? -1);
+      const held = new Set(after.flat());
+      expect(range(0, 21).filter((key) => cached.hitTokens([key]) > 0)).toEqual([...held].sort((one, other) => one - other));
+      expect(cached.tokens).toBe(held.size * BLOCK);
+      cached.forget(range(0, 21));
+      expect([cached.tokens, cached.size]).toEqual([0, 0]);
+    }));
+  });
+});
+
 describe('the choice by what was learned', () => {
   test('a prompt goes where its beginning is, unless that replica has too much to compute first', () => {
     const memory = memoryOf();

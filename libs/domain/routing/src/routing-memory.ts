@@ -29,10 +29,32 @@ export function replicaPaceOf(known: { readonly cacheTokens: number | null; read
 /** Hears which prompt went to a replica and how many of its tokens there are to compute. */
 export type LearnedListener = (replicaId: string, computeTokens: number, blocks: readonly number[]) => void;
 
+/** An engine that had less than this share of what it was believed to have is told from one whose tokens are of another length. */
+const MISS_SHARE = 0.5;
+/** A replica that so many times in a row had not what it was believed to have does not keep what it computes. */
+const MISSES_UNTIL_DISTRUST = 2;
+
+/** What an engine's answer says of its prompt, in its own tokens. */
+export interface PromptReport {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
+
 interface ReplicaTrace {
   readonly prefixes: CachedPrefixes;
   /** When the prompts that it was sent are computed, in milliseconds since the epoch. */
   computedAtMs: number;
+  /** Answers in a row that had less cached than was believed. */
+  misses: number;
+}
+
+/** What was believed of the replica when a prompt was sent to it. */
+interface Expectation {
+  readonly replicaId: string;
+  /** The share of the prompt that it had cached. */
+  readonly share: number;
+  /** When the last block of that share was used. */
+  readonly mark: number;
 }
 
 /**
@@ -42,6 +64,8 @@ interface ReplicaTrace {
 export class RoutingMemory {
   private readonly replicas = new Map<string, ReplicaTrace>();
   private readonly sessions = new Map<number, string>();
+  /** By the prompt that was sent, for as long as somebody has that prompt. */
+  private readonly expectations = new WeakMap<PromptTrail, Expectation>();
   private pace: ReplicaPace;
   private readonly tokensIn: (count: number) => number;
 
@@ -87,7 +111,9 @@ export class RoutingMemory {
   /** The prompt goes to the replica. */
   learn(replicaId: string, prompt: PromptTrail, nowMs: number): void {
     const trace = this.traceOf(replicaId);
-    const computeTokens = prompt.tokens - this.hitTokens(replicaId, prompt);
+    const hitTokens = this.hitTokens(replicaId, prompt);
+    this.expect(replicaId, prompt, trace, hitTokens, nowMs);
+    const computeTokens = prompt.tokens - hitTokens;
     trace.computedAtMs = Math.max(nowMs, trace.computedAtMs) + computeTokens * this.pace.prefillMsPerToken;
     trace.prefixes.touch(prompt.blocks);
     this.onLearned?.(replicaId, computeTokens, prompt.blocks);
@@ -95,6 +121,35 @@ export class RoutingMemory {
     this.sessions.delete(prompt.session);
     this.sessions.set(prompt.session, replicaId);
     if (this.sessions.size > SESSIONS_MAX) for (const oldest of this.sessions.keys()) return void this.sessions.delete(oldest);
+  }
+
+  /**
+   * The replica answered the prompt that was sent to it last, and said what it had cached. Had it less than was believed, then what was not
+   * used since is gone too, for engines forget the oldest first; the prompt itself it has computed anew. If that happens again at once, it does not keep
+   * what it computes, and the prompt is no reason to go there. Had it something, then that is believed from now on.
+   */
+  correct(replicaId: string, prompt: PromptTrail, { promptTokens, cachedTokens }: PromptReport): void {
+    const expected = this.expectations.get(prompt);
+    this.expectations.delete(prompt);
+    const trace = this.replicas.get(replicaId);
+    if (trace === undefined || prompt.blocks.length === 0 || promptTokens <= 0) return;
+    const share = cachedTokens / promptTokens;
+    if (expected?.replicaId === replicaId && share < expected.share * MISS_SHARE) {
+      trace.misses += 1;
+      trace.prefixes.forgetUpTo(expected.mark);
+      if (trace.misses >= MISSES_UNTIL_DISTRUST) trace.prefixes.forget(prompt.blocks);
+      return;
+    }
+    if (cachedTokens === 0) return;
+    trace.misses = 0;
+    if (this.hitTokens(replicaId, prompt) < share * MISS_SHARE * prompt.tokens) trace.prefixes.touch(prompt.blocks);
+  }
+
+  /** What is still to be computed cannot be cached yet, so an answer says nothing against it. */
+  private expect(replicaId: string, prompt: PromptTrail, trace: ReplicaTrace, hitTokens: number, nowMs: number): void {
+    const mark = hitTokens === 0 || trace.computedAtMs > nowMs ? undefined : trace.prefixes.hitMark(prompt.blocks);
+    if (mark === undefined) this.expectations.delete(prompt);
+    else this.expectations.set(prompt, { replicaId, share: hitTokens / prompt.tokens, mark });
   }
 
   /** Somebody else sent these prompts to the replica. */
@@ -127,7 +182,7 @@ export class RoutingMemory {
   private traceOf(replicaId: string): ReplicaTrace {
     const known = this.replicas.get(replicaId);
     if (known !== undefined) return known;
-    const trace: ReplicaTrace = { prefixes: new CachedPrefixes(this.pace.cacheTokens, this.tokensIn), computedAtMs: 0 };
+    const trace: ReplicaTrace = { prefixes: new CachedPrefixes(this.pace.cacheTokens, this.tokensIn), computedAtMs: 0, misses: 0 };
     this.replicas.set(replicaId, trace);
     // Replicas that are gone and that nobody forgot are the oldest.
     if (this.replicas.size > REPLICAS_REMEMBERED_MAX) for (const oldest of this.replicas.keys()) {

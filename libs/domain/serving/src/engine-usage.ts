@@ -21,6 +21,8 @@ export interface RunningUsage {
   /** Counted once, however many choices there are. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  /** True once a reading said how many tokens were cached, be it none. */
+  readonly cachedKnown: boolean;
   /** Over all choices. */
   readonly completionTokens: number;
   readonly reasoningTokens: number;
@@ -31,7 +33,7 @@ export interface RunningUsage {
 }
 
 export const noUsage: RunningUsage = {
-  promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, byChoice: {}, lastFinishedChoice: 0, known: false,
+  promptTokens: 0, cachedTokens: 0, cachedKnown: false, completionTokens: 0, reasoningTokens: 0, byChoice: {}, lastFinishedChoice: 0, known: false,
 };
 
 /** Takes one reading in. Figures never shrink: an engine that reports one choice of several does not erase the others. */
@@ -41,6 +43,7 @@ export function addUsage(usage: RunningUsage, reading: UsageReading): RunningUsa
     known: true,
     promptTokens: Math.max(usage.promptTokens, reading.promptTokens),
     cachedTokens: Math.min(Math.max(usage.cachedTokens, reading.cachedTokens ?? 0), Math.max(usage.promptTokens, reading.promptTokens)),
+    cachedKnown: usage.cachedKnown || reading.cachedTokens !== null,
     reasoningTokens: Math.max(usage.reasoningTokens, reading.reasoningTokens ?? 0),
   };
   if (reading.scope === 'request') return { ...common, completionTokens: Math.max(usage.completionTokens, reading.completionTokens) };
@@ -60,6 +63,7 @@ export function sumUsage(left: RunningUsage, right: RunningUsage): RunningUsage 
   return {
     promptTokens: left.promptTokens + right.promptTokens,
     cachedTokens: left.cachedTokens + right.cachedTokens,
+    cachedKnown: left.cachedKnown && right.cachedKnown,
     completionTokens: left.completionTokens + right.completionTokens,
     reasoningTokens: left.reasoningTokens + right.reasoningTokens,
     byChoice: {},

@@ -53,7 +53,7 @@ export interface WorldOptions {
   readonly engines?: number;
   readonly settings?: Readonly<Record<string, string>>;
   readonly slots?: number;
-  readonly engineOptions?: Readonly<Record<string, boolean>>;
+  readonly engineOptions?: Readonly<Record<string, boolean | number>>;
   readonly spoolBytesMax?: number;
   /** Shared by the gateways of a test. */
   readonly answers?: MemorySharedRecords;
@@ -111,7 +111,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 
 type Append = World['append'];
 
-export async function deploy(append: Append, endpointId: string, name: string, organisationId: string | null, slotsPerReplica = 4, engineOptions: Readonly<Record<string, boolean>> = {}): Promise<void> {
+export async function deploy(append: Append, endpointId: string, name: string, organisationId: string | null, slotsPerReplica = 4, engineOptions: Readonly<Record<string, boolean | number>> = {}): Promise<void> {
   await append('registry', 'endpoint', endpointId, {
     type: 'endpoint.deployed.v1',
     data: {

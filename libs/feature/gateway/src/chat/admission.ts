@@ -1,6 +1,7 @@
 import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
 import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
 import type { PriorityClass, PromptTrail, RoutingMemories } from '@penstock/domain-routing';
+import type { RunningUsage } from '@penstock/domain-serving';
 import type { LeaseBook } from './lease-book.js';
 import type { LentSlots } from './lent-slots.js';
 import type { ReplicaChooser } from './own-choice.js';
@@ -71,6 +72,11 @@ export class AdmissionDesk {
     const admission = await this.decide(request);
     if (admission.kind === 'granted') this.parts.leases.take(admission.lease);
     return admission;
+  }
+
+  /** An engine answered, and may have said what it had cached of the prompt. What other gateways and routers believe stays as it is. */
+  answered({ endpointId, replicaId }: Lease, prompt: PromptTrail | undefined, usage: RunningUsage): void {
+    if (prompt !== undefined && usage.cachedKnown) this.parts.memories.find(endpointId)?.correct(replicaId, prompt, usage);
   }
 
   private async decide(request: AdmissionRequest): Promise<Admission> {

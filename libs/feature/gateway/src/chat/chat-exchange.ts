@@ -232,6 +232,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
 
   private async complete(outcome: CompletedAttempt): Promise<void> {
     const { usage } = outcome;
+    if (this.lease !== undefined) this.parts.desk.answered(this.lease, this.job.prompt, usage);
     // The record is safe before the client can see the end, so no answer is complete without its usage.
     this.settle(usage, { status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !usage.known });
     await this.usage.written().catch(() => undefined);

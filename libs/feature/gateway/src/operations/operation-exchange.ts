@@ -141,6 +141,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
 
   private async conclude(outcome: ExchangeOutcome): Promise<void> {
     if (outcome.kind === 'completed' && !this.gone.signal.aborted) {
+      if (this.lease !== undefined) this.parts.desk.answered(this.lease, this.job.prompt, outcome.usage);
       // The record is safe before the client can see the end, so no answer is complete without its usage.
       this.settle({ ...this.progressOf(outcome.usage), status: 'completed', finishReason: outcome.finishReason, httpStatus: 200, errorCode: null, tokensEstimated: !outcome.usage.known });
       await this.ledger?.usage.written().catch(() => undefined);
