@@ -32,6 +32,9 @@ const nameOf = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.j
 export default {
   testTimeout: 60_000,
   maxWorkers: 2,
+  // ES modules of finished files stay in a worker's heap. One that ends with a gigabyte of them takes longer to be torn down than the half
+  // second that Jest grants, which then speaks of open handles; such a worker is replaced between two files instead.
+  workerIdleMemoryLimit: '256MB',
   projects: [
     ...folders.map((folder) => ({ ...shared, displayName: nameOf(folder), testMatch: [`<rootDir>/${folder}/src/**/*.test.ts`] })),
     { ...shared, displayName: 'workspace', testMatch: ['<rootDir>/test/**/*.test.ts'] },
