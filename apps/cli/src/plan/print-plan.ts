@@ -18,7 +18,7 @@ export function printPlan({ plan, added, requests_per_s: rate, profiles, advice 
     ...section('MOVES', ['REPLICA', 'FROM', 'TO', 'TAKES'], plan.moves.map((move) => [move.replicaId, move.fromNodeIds.map(nameNode).join(' '), where(move, nameNode), takes(move)])),
     ...section('REFUSED', ['WHAT', 'BECAUSE'], plan.refused.map((one) => [one.replicaId ?? one.endpointId, one.reason])),
     ...(plan.brokenReservations.length === 0 ? [] : ['', `RESERVATIONS WITHOUT ROOM: ${plan.brokenReservations.join(' ')}`]),
-    ...section('PROFILES', ['ON', 'PRECISION', 'KNEE', 'FROM'], profiles.map((profile) => [`${profile.tensorParallel} x ${profile.gpuType}${profile.slice === null ? '' : ` ${profile.slice}`}`, profile.precision, knee(profile.knee), profile.knee === null ? profile.kvTokens.from : `${profile.knee.from}: ${profile.knee.source}`])),
+    ...section('PROFILES', ['ON', 'PRECISION', 'KNEE', 'FROM'], profiles.map((profile) => [`${profile.tensorParallel} x ${profile.gpuType}${profile.slice === null ? '' : ` ${profile.slice}`}`, profile.precision, knee(profile.knee), profile.knee === null ? (profile.kvTokens?.from ?? '-') : `${profile.knee.from}: ${profile.knee.source}`])),
     '', 'COST', table(['', 'GPUS IN USE', '$/H', 'AT LEAST', 'OVER'], [['now', ...cost(plan.before)], ['then', ...cost(plan.after)]]),
     ...(advice === null ? [] : ['', 'ADVICE', ...printAdvice(advice)]),
   ];

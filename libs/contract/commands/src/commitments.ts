@@ -129,8 +129,9 @@ const profileTold = z.object({
   slice: z.string().nullable(),
   tensorParallel: z.int(),
   precision: z.string(),
-  weightBytes: z.object({ value: z.number(), from: figureSource, source: z.string() }),
-  kvTokens: z.object({ value: z.number(), from: figureSource, source: z.string() }),
+  /** null where nobody knows: of a replica that was only measured, and whose engine does not say. */
+  weightBytes: z.object({ value: z.number(), from: figureSource, source: z.string() }).nullable(),
+  kvTokens: z.object({ value: z.number(), from: figureSource, source: z.string() }).nullable(),
   /** null where no point keeps the objective. */
   knee: z.object({ concurrency: z.int(), requestsPerS: z.number(), ttftMs: z.number(), itlMs: z.number(), from: figureSource, source: z.string() }).nullable(),
 });

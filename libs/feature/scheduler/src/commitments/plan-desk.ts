@@ -3,7 +3,7 @@ import type { CatalogState } from '@penstock/domain-catalog';
 import type { FleetState } from '@penstock/domain-lifecycle';
 import {
   gpuTypeNamed, GPU_TYPES, hardwareHint, imagineNodes, kneeOf, optionsFor, planDeployment as planOne, planFleetChange, precisionNamed, adviseDeployment as adviseOn,
-  type ChangePlan, type CommitmentBook, type FleetDemand, type FleetHardware, type FleetNode, type LatencyObjective, type ReplicaProfile, type RequestShape,
+  type ChangePlan, type CommitmentBook, type Figure, type FleetDemand, type FleetHardware, type FleetNode, type LatencyObjective, type ReplicaProfile, type RequestShape,
 } from '@penstock/domain-placement';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import type { Clock, LiveProjection, Refusal } from '@penstock/kernel';
@@ -149,5 +149,6 @@ function tell(plan: ChangePlan, { nodeIdOf }: LiveFleet): z.input<typeof planDep
 
 function tellProfile(profile: ReplicaProfile, objective: LatencyObjective): z.input<typeof planDeployment.reply>['profiles'][number] {
   const { device, precision, weightBytes, kvTokens } = profile;
-  return { ...device, precision, weightBytes, kvTokens, knee: kneeOf(profile, objective) ?? null };
+  const told = (figure: Figure): Figure | null => (Number.isNaN(figure.value) ? null : figure);
+  return { ...device, precision, weightBytes: told(weightBytes), kvTokens: told(kvTokens), knee: kneeOf(profile, objective) ?? null };
 }
