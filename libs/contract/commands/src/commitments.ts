@@ -140,7 +140,14 @@ export const planDeployment = defineCommand({
   subject: 'qry.scheduler.plan-deployment',
   summary: 'What a deployment would take, cost and move on the fleet as it is, and what would be cheaper. Changes nothing.',
   request: imaginedDeployment,
-  reply: z.object({ plan: changePlan, requestsPerS: z.number(), profiles: z.array(profileTold), advice: deploymentAdvice }),
+  reply: z.object({
+    plan: changePlan,
+    requestsPerS: z.number(),
+    /** The same request is to give the same bits, by the question or as the endpoint is deployed. */
+    isExact: z.boolean(),
+    profiles: z.array(profileTold),
+    advice: deploymentAdvice,
+  }),
 });
 
 export const adviseDeployment = defineCommand({
