@@ -6,7 +6,7 @@ import { encode } from '@msgpack/msgpack';
 import type { KvEvent } from '@penstock/domain-routing';
 import { eventually } from '@penstock/testing-kit';
 import { KvEventsByEngine } from '../kv-events-by-engine.js';
-import { GREETING, READY, ZmtpPublisher } from './testing-zmtp-publisher.js';
+import { GREETING, READY, ZmtpPublisher } from './zmtp-publisher-suite.js';
 
 const CACHE_CONFIG = 'vllm:cache_config_info{block_size="32",engine="0",num_gpu_blocks="256",num_gpu_blocks_override="256"} 1.0';
 /** What our side sends in all: greeting of version 3.0, `READY` as SUB, the subscription to everything. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { frames, GREETING, READY } from './testing-zmtp-publisher.js';
+import { frames, GREETING, READY } from './zmtp-publisher-suite.js';
 import { MESSAGE_BYTES_MAX, MESSAGE_PARTS_MAX, ZmtpError, ZmtpReader, type ZmtpItem } from './zmtp-reader.js';
 
 const hello = Buffer.concat([GREETING, READY]);
