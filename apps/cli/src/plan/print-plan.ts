@@ -9,16 +9,17 @@ type Plan = PlanBody['plan'];
 type Seat = Plan['placed'][number];
 
 /** What would become of the fleet, for people. `nameNode` knows host names. */
-export function printPlan({ plan, added, requests_per_s: rate, profiles, advice }: PlanBody, nameNode: (nodeId: string) => string): readonly string[] {
+export function printPlan({ plan, added, requests_per_s: rate, exact, profiles, advice }: PlanBody, nameNode: (nodeId: string) => string): readonly string[] {
   return [
     plan.fits ? 'It fits. Nothing was changed.' : 'It does not fit. Nothing was changed.',
     ...(added.length === 0 ? [] : [`added: ${added.join(', ')}`]),
     ...(rate === null ? [] : [`for ${round(rate)} requests/s`]),
+    ...(exact === true ? ['the same request gives the same bits: weights and type of hardware stay as they are'] : []),
     ...section('PLACED', ['ON', 'GPUS', 'TAKES', 'PRECISION'], plan.placed.map((seat) => [where(seat, nameNode), seat.gpuType, takes(seat), seat.precision])),
     ...section('MOVES', ['REPLICA', 'FROM', 'TO', 'TAKES'], plan.moves.map((move) => [move.replicaId, move.fromNodeIds.map(nameNode).join(' '), where(move, nameNode), takes(move)])),
     ...section('REFUSED', ['WHAT', 'BECAUSE'], plan.refused.map((one) => [one.replicaId ?? one.endpointId, one.reason])),
     ...(plan.brokenReservations.length === 0 ? [] : ['', `RESERVATIONS WITHOUT ROOM: ${plan.brokenReservations.join(' ')}`]),
-    ...section('PROFILES', ['ON', 'PRECISION', 'KNEE', 'FROM'], profiles.map((profile) => [`${profile.tensorParallel} x ${profile.gpuType}${profile.slice === null ? '' : ` ${profile.slice}`}`, profile.precision, knee(profile.knee), profile.knee === null ? profile.kvTokens.from : `${profile.knee.from}: ${profile.knee.source}`])),
+    ...section('PROFILES', ['ON', 'PRECISION', 'KNEE', 'FROM'], profiles.map((profile) => [`${profile.tensorParallel} x ${profile.gpuType}${profile.slice === null ? '' : ` ${profile.slice}`}`, profile.precision, knee(profile.knee), profile.knee === null ? (profile.kvTokens?.from ?? '-') : `${profile.knee.from}: ${profile.knee.source}`])),
     '', 'COST', table(['', 'GPUS IN USE', '$/H', 'AT LEAST', 'OVER'], [['now', ...cost(plan.before)], ['then', ...cost(plan.after)]]),
     ...(advice === null ? [] : ['', 'ADVICE', ...printAdvice(advice)]),
   ];

@@ -129,8 +129,9 @@ const profileTold = z.object({
   slice: z.string().nullable(),
   tensorParallel: z.int(),
   precision: z.string(),
-  weightBytes: z.object({ value: z.number(), from: figureSource, source: z.string() }),
-  kvTokens: z.object({ value: z.number(), from: figureSource, source: z.string() }),
+  /** null where nobody knows: of a replica that was only measured, and whose engine does not say. */
+  weightBytes: z.object({ value: z.number(), from: figureSource, source: z.string() }).nullable(),
+  kvTokens: z.object({ value: z.number(), from: figureSource, source: z.string() }).nullable(),
   /** null where no point keeps the objective. */
   knee: z.object({ concurrency: z.int(), requestsPerS: z.number(), ttftMs: z.number(), itlMs: z.number(), from: figureSource, source: z.string() }).nullable(),
 });
@@ -139,7 +140,14 @@ export const planDeployment = defineCommand({
   subject: 'qry.scheduler.plan-deployment',
   summary: 'What a deployment would take, cost and move on the fleet as it is, and what would be cheaper. Changes nothing.',
   request: imaginedDeployment,
-  reply: z.object({ plan: changePlan, requestsPerS: z.number(), profiles: z.array(profileTold), advice: deploymentAdvice }),
+  reply: z.object({
+    plan: changePlan,
+    requestsPerS: z.number(),
+    /** The same request is to give the same bits, by the question or as the endpoint is deployed. */
+    isExact: z.boolean(),
+    profiles: z.array(profileTold),
+    advice: deploymentAdvice,
+  }),
 });
 
 export const adviseDeployment = defineCommand({

@@ -19,6 +19,8 @@ export const placementRules = z.object({
   pinnedNodeIds: z.array(id).min(1).max(1_000).nullable(),
   /** Taints that its replicas may stand on. */
   tolerations: z.array(z.string().min(1).max(200)).max(50),
+  /** The same request is to give the same bits: other weights, and hardware that rounds otherwise, are out. Left out, they are not. */
+  isExact: z.boolean().optional(),
 });
 export type PlacementRules = z.infer<typeof placementRules>;
 

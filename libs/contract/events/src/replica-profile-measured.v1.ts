@@ -31,7 +31,7 @@ export const replicaProfileMeasuredV1 = defineEvent({
       loadMs: milliseconds,
       warmUpMs: milliseconds,
     }),
-    /** By concurrency, ascending; empty where only the start was measured. */
+    /** By concurrency, ascending, with the mean tokens of the requests that were seen; empty where only the start was measured. */
     curve: z.array(z.object({
       concurrency: z.int().min(1).max(10_000),
       requestsPerS: z.number().positive(),
@@ -39,6 +39,8 @@ export const replicaProfileMeasuredV1 = defineEvent({
       itlMs: milliseconds,
       promptTokens: tokens,
       completionTokens: tokens,
+      /** Looks at the engine that the point is the median of; left out where nobody counted. */
+      samples: z.int().min(1).optional(),
     })).max(100),
   }),
   example: {

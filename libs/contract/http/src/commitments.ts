@@ -72,6 +72,8 @@ export const planBody = z.object({
   added: z.array(z.string()),
   /** What the deployment was planned for; null for a change of nodes. */
   requests_per_s: z.number().nullable(),
+  /** The deployment is to give the same bits for the same request; null for a change of nodes. */
+  exact: z.boolean().nullable(),
   profiles: planDeployment.reply.shape.profiles,
   advice: deploymentAdvice.nullable(),
 });

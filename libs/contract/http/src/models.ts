@@ -56,7 +56,7 @@ export const deployRequest = z.object({
     context_tokens: z.int().min(1).max(10_000_000).default(2_048),
     queue_max: z.int().min(0).max(100_000).default(256),
     queue_wait_ms_max: z.int().min(0).max(600_000).default(30_000),
-    /** The same request is to give the same bits: nothing is advised that would change them. */
+    /** The same request is to give the same bits: kept with the endpoint; nothing is advised, planned or placed that would change them. */
     exact_reproducibility: z.boolean().default(false),
   }).prefault({}),
   engine_options: z.record(z.string().max(100), z.union([z.string().max(1_000), z.number(), z.boolean()])).default({}),

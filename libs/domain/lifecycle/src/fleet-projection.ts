@@ -3,7 +3,7 @@ import type { Projection, RecordedEvent } from '@penstock/kernel';
 import type { FleetState, NodeState, ReplicaState } from './fleet-state.js';
 import { evolveMigGeometry, type MigEvent, type MigGeometryState } from './mig-geometry.js';
 import { evolveOperations, NO_OPERATIONS, type NodeEvent } from './node.js';
-import { profileKey } from './replica-profile.js';
+import { improveKnown, profileKey, type KnownProfile } from './replica-profile.js';
 import { evolveReplica, type ReplicaEvent } from './replica-facts.js';
 import { isEnded } from './replica-phase.js';
 
@@ -24,13 +24,13 @@ interface FleetSnapshot {
   readonly pending: readonly PlacementDecidedV2[];
   readonly refusals: readonly PlacementRefusedV2[];
   readonly geometries: readonly MigGeometryState[];
-  readonly profiles: readonly ReplicaProfileMeasuredV1[];
+  readonly profiles: readonly KnownProfile[];
 }
 
 /** Nodes, replicas and the placement ledger, in memory. */
 export const fleetProjection: Projection<FleetState> = {
   name: 'fleet',
-  version: 2,
+  version: 3,
   streams: ['EV_FLEET'],
   initialState: () => ({ nodes: new Map(), replicas: new Map(), endedReplicaIds: [], ledger: { lastSequence: 0, pending: new Map() }, refusals: new Map(), geometries: new Map(), profiles: new Map() }),
   apply,
@@ -131,8 +131,9 @@ function applyToGeometry(state: FleetState, event: MigEvent): void {
 
 function keepProfile(state: FleetState, measured: ReplicaProfileMeasuredV1): void {
   const key = profileKey(measured);
+  const known = state.profiles.get(key);
   state.profiles.delete(key);
-  state.profiles.set(key, measured);
+  state.profiles.set(key, improveKnown(known, measured));
   const [oldest] = state.profiles.keys();
   if (state.profiles.size > PROFILES_MAX && oldest !== undefined) state.profiles.delete(oldest);
 }

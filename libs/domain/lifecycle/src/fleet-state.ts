@@ -1,8 +1,9 @@
-import type { NodeJoinedV2, PlacementDecidedV2, PlacementRefusedV2, ReplicaProfileMeasuredV1 } from '@penstock/contract-events';
+import type { NodeJoinedV2, PlacementDecidedV2, PlacementRefusedV2 } from '@penstock/contract-events';
 import type { MigGeometryState } from './mig-geometry.js';
 import type { NodeOperations } from './node.js';
 import type { ReplicaFacts } from './replica-facts.js';
 import { isLiving } from './replica-phase.js';
+import type { KnownProfile } from './replica-profile.js';
 
 export interface NodeState extends NodeJoinedV2, NodeOperations {
   readonly status: 'up' | 'lost';
@@ -30,7 +31,7 @@ export interface FleetState {
   /** MIG instances by accelerator, as agents and their steps tell; gone with its node. */
   readonly geometries: Map<string, MigGeometryState>;
   /** What replicas measured, the newest by `profileKey`, at most {@link PROFILES_MAX}. */
-  readonly profiles: Map<string, ReplicaProfileMeasuredV1>;
+  readonly profiles: Map<string, KnownProfile>;
 }
 
 /** The fleet-wide ledger as far as this process has read it. */

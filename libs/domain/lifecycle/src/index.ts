@@ -1,3 +1,4 @@
+export * from './curve-meter.js';
 export * from './endpoint-placement.js';
 export * from './estimate-start.js';
 export * from './fleet-projection.js';

@@ -1,13 +1,15 @@
 import type { EngineKind } from '@penstock/contract-events';
-import type { EngineTelemetry } from './engine-probe.js';
+import type { EnginePace, EngineTelemetry } from './engine-probe.js';
 
 /** One sample of Prometheus text. */
 export interface MetricSample {
   readonly name: string;
   readonly value: number;
+  /** As written between the braces; left out where there are none. */
+  readonly labels?: string | undefined;
 }
 
-type TelemetryField = keyof EngineTelemetry;
+type TelemetryField = Exclude<keyof EngineTelemetry, 'pace' | 'kvTokens'>;
 
 /**
  * Which metric of an engine carries which figure. Names match exactly; of several names the first one present counts
@@ -52,6 +54,14 @@ export const engineMetricMapping: Readonly<Record<EngineKind, Readonly<Record<Te
   },
 };
 
+/**
+ * Histograms of vLLM, which the simulated engine has too: of the time to the first token and between tokens, both in seconds. Versions
+ * before 0.12 had the second under another name. Other engines do not count both, or not the requests that they are of.
+ */
+const FIRST_TOKEN = ['vllm:time_to_first_token_seconds'];
+const TOKEN_GAP = ['vllm:inter_token_latency_seconds', 'vllm:time_per_output_token_seconds'];
+const CACHE_CONFIG = 'vllm:cache_config_info';
+
 /** Reads an engine's load out of its metrics; undefined when a figure that the engine must report is absent (absent is not zero). */
 export function readTelemetry(kind: EngineKind, samples: readonly MetricSample[]): EngineTelemetry | undefined {
   const totals = new Map<string, number>();
@@ -67,5 +77,28 @@ export function readTelemetry(kind: EngineKind, samples: readonly MetricSample[]
   const [running, waiting, promptTokensTotal, completionTokensTotal] = [readCount('running'), readCount('waiting'), readCount('promptTokensTotal'), readCount('completionTokensTotal')];
   if (running === undefined || waiting === undefined || promptTokensTotal === undefined || completionTokensTotal === undefined) return undefined;
   const kvCacheUsage = read('kvCacheUsage');
-  return { running, waiting, promptTokensTotal, completionTokensTotal, kvCacheUsage: kvCacheUsage === undefined ? null : Math.min(kvCacheUsage, 1) };
+  const usage = kvCacheUsage === undefined ? null : Math.min(kvCacheUsage, 1);
+  return { running, waiting, promptTokensTotal, completionTokensTotal, kvCacheUsage: usage, pace: paceOf(totals), kvTokens: kvTokensOf(samples) };
+}
+
+function paceOf(totals: ReadonlyMap<string, number>): EnginePace | null {
+  const histogram = (names: readonly string[]): readonly [number, number] | undefined => {
+    const name = names.find((one) => totals.has(`${one}_count`));
+    const [count, sum] = [totals.get(`${name}_count`), totals.get(`${name}_sum`)];
+    return count !== undefined && sum !== undefined && Number.isFinite(count) && Number.isFinite(sum) ? [count, sum] : undefined;
+  };
+  const [first, gap] = [histogram(FIRST_TOKEN), histogram(TOKEN_GAP)];
+  return first === undefined || gap === undefined ? null : { firstTokens: first[0], firstTokenSeconds: first[1], tokenGaps: gap[0], tokenGapSeconds: gap[1] };
+}
+
+/** vLLM says tokens, or else blocks and their size, in the labels of a metric that is always 1; one for each engine of a data-parallel group. */
+function kvTokensOf(samples: readonly MetricSample[]): number | null {
+  const tokens = samples.filter(({ name }) => name === CACHE_CONFIG).map(({ labels }) => labelNumber(labels, 'kv_cache_size_tokens') ?? (labelNumber(labels, 'num_gpu_blocks') ?? Number.NaN) * (labelNumber(labels, 'block_size') ?? Number.NaN));
+  const total = tokens.reduce((sum, one) => sum + one, 0);
+  return tokens.length > 0 && Number.isSafeInteger(total) && total > 0 ? total : null;
+}
+
+function labelNumber(labels: string | undefined, name: string): number | undefined {
+  const digits = new RegExp(`(?:^|,)\\s*${name}="(\\d+)"`).exec(labels ?? '')?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }

@@ -18,6 +18,25 @@ export interface EngineTelemetry {
   /** Counted since the engine started. */
   readonly promptTokensTotal: number;
   readonly completionTokensTotal: number;
+  /** null, or left out, where the engine does not say how long tokens take. */
+  readonly pace?: EnginePace | null;
+  /** Tokens that its key-value cache holds; null, or left out, where the engine does not say. */
+  readonly kvTokens?: number | null;
+}
+
+/** What routers and scalers need of it, as agents send it on. */
+export function loadOf({ running, waiting, kvCacheUsage, promptTokensTotal, completionTokensTotal }: EngineTelemetry) {
+  return { running, waiting, kvCacheUsage, promptTokensTotal, completionTokensTotal };
+}
+
+/** How long tokens took, counted since the engine started. */
+export interface EnginePace {
+  /** Requests that got their first token, and the seconds that these took together. */
+  readonly firstTokens: number;
+  readonly firstTokenSeconds: number;
+  /** Observations of the time between two tokens of a request, and their seconds together. */
+  readonly tokenGaps: number;
+  readonly tokenGapSeconds: number;
 }
 
 export type ProbeResult =

@@ -1,11 +1,12 @@
 import type { ReplicaTelemetry } from '@penstock/contract-commands';
 import type { EngineKind } from '@penstock/contract-events';
 import type { ReplicaCommand, ReplicaState } from '@penstock/domain-lifecycle';
-import type { EngineProcess, PulledArtifact } from '@penstock/domain-serving';
+import { loadOf, type EngineProcess, type PulledArtifact } from '@penstock/domain-serving';
 import type { Logger, Timers } from '@penstock/kernel';
 import type { AgentConfig } from './agent-config.js';
 import type { NodeMemory } from './agent-memory.js';
 import type { AgentPorts } from './agent-ports.js';
+import { CurveWatch } from './curve-watch.js';
 import type { FleetReporter } from './fleet-reporter.js';
 import type { StartPlan } from './start-plan.js';
 import { startReplica } from './start-replica.js';
@@ -41,9 +42,11 @@ export class ReplicaSupervisor {
   private lastAnswerMs: number;
   private isSampling = false;
   private isProbing = false;
+  private readonly curve: CurveWatch;
 
   private constructor(private readonly parts: SupervisorParts, readonly replicaId: string, readonly endpointId: string, private readonly engine: EngineKind) {
     this.lastAnswerMs = parts.ports.clock.now();
+    this.curve = new CurveWatch(replicaId, parts.reporter, parts.config.PROFILE_INTERVAL_MS, this.lastAnswerMs);
   }
 
   /** Begins the start of a placed replica. */
@@ -119,8 +122,9 @@ export class ReplicaSupervisor {
     const nowMs = parts.ports.clock.now();
     if (telemetry === undefined) return this.onSilence(nowMs);
     this.lastAnswerMs = nowMs;
-    const sample: ReplicaTelemetry = { replicaId: this.replicaId, endpointId: this.endpointId, sentAtMs: nowMs, ...telemetry };
+    const sample: ReplicaTelemetry = { replicaId: this.replicaId, endpointId: this.endpointId, sentAtMs: nowMs, ...loadOf(telemetry) };
     parts.ports.signals.publish(`tele.replica.${this.replicaId}`, sample);
+    await this.curve.observe(telemetry, nowMs);
   }
 
   private async runStart(plan: StartPlan): Promise<void> {

@@ -39,15 +39,16 @@ describe('time limits', () => {
   });
 
   test('a stream that waits long gets headers and heartbeats of one line, then its answer', async () => {
-    let release: (() => void) | undefined;
+    // The headers may come before the request has reached the engine.
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const held: EngineBehaviour = async (exchange) => {
-      await new Promise<void>((resolve) => { release = resolve; });
+      await released;
       await answerAll(exchange);
     };
     await start({ settings: { EARLY_HEADERS_AFTER_MS: '1', HEARTBEAT_INTERVAL_MS: '1' } }, held);
     const response = await world.chat({ stream: true, max_tokens: 2 });
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-    release?.();
+    release();
     const text = await response.text();
     expect(text).toMatch(/^(: loading\n)+data: \{/);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);

@@ -61,9 +61,9 @@ describe('reservations over HTTP', () => {
 
 describe('plans over HTTP', () => {
   test('a deployment and a change of nodes are tried out', async () => {
-    world.commands.serve(planDeployment, ({ isExact }) => ({ kind: 'ok', value: { plan, requestsPerS: isExact ? 1 : 2, profiles: [], advice } }));
+    world.commands.serve(planDeployment, ({ isExact }) => ({ kind: 'ok', value: { plan, requestsPerS: isExact ? 1 : 2, isExact, profiles: [], advice } }));
     world.commands.serve(planNodes, ({ add }) => ({ kind: 'ok', value: { plan, added: add } }));
-    expect(planBody.parse(await (await admin('/admin/v1/plans', 'POST', { deployment: { model: 'm', exact: true } })).json())).toMatchObject({ requests_per_s: 1, advice: { kind: 'keep' } });
+    expect(planBody.parse(await (await admin('/admin/v1/plans', 'POST', { deployment: { model: 'm', exact: true } })).json())).toMatchObject({ requests_per_s: 1, exact: true, advice: { kind: 'keep' } });
     expect(planBody.parse(await (await admin('/admin/v1/plans', 'POST', { nodes: { add: ['4xH100'] } })).json())).toMatchObject({ added: ['4xH100'], requests_per_s: null, advice: null });
   });
 
@@ -84,7 +84,11 @@ describe('plans over HTTP', () => {
 describe('advice on a deployment', () => {
   test('comes with the answer, and a deployment goes on without it', async () => {
     world.commands.serve(registerModelVersion, () => ({ kind: 'ok', value: { modelVersionId: 'mv_9', status: 'submitted' as const } }));
-    world.commands.serve(deployEndpoint, () => ({ kind: 'ok', value: { endpointId: 'ep_9', created: true, sequence: 1 } }));
+    let deployed: unknown;
+    world.commands.serve(deployEndpoint, (request) => {
+      deployed = request;
+      return { kind: 'ok', value: { endpointId: 'ep_9', created: true, sequence: 1 } };
+    });
     const body = { model_name: 'm9', model_artifact: 'sim://', framework: 'engine-sim', serving: { exact_reproducibility: true } };
     expect(await (await admin('/v1/models/deploy', 'POST', body)).json()).toMatchObject({ endpoint_id: 'ep_9', advice: null });
     let asked: unknown;
@@ -94,5 +98,6 @@ describe('advice on a deployment', () => {
     });
     expect(await (await admin('/v1/models/deploy', 'POST', body)).json()).toMatchObject({ advice: { kind: 'keep', says: 'Nothing known is cheaper.' } });
     expect(asked).toMatchObject({ model: 'ep_9', isExact: true, replicas: 1 });
+    expect(deployed).toMatchObject({ rules: { isExact: true, nodes: 1 } });
   });
 });

@@ -1,6 +1,7 @@
 import type { PullProgress, ReplicaTelemetry } from '@penstock/contract-commands';
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
 import type { LiveProjection } from '@penstock/kernel';
+import { loadOf } from '@penstock/domain-serving';
 import type { ReplicaDriverConfig } from './driver-config.js';
 import type { ReplicaDriverPorts } from './driver-ports.js';
 
@@ -55,7 +56,7 @@ export class EngineWatch {
     if (telemetry === undefined) return;
     const sentAtMs = clock.now();
     this.loads.set(replicaId, { atMs: sentAtMs, requests: telemetry.running + telemetry.waiting });
-    const body: ReplicaTelemetry = { replicaId, endpointId, sentAtMs, ...telemetry };
+    const body: ReplicaTelemetry = { replicaId, endpointId, sentAtMs, ...loadOf(telemetry) };
     signals.publish(`tele.replica.${replicaId}`, body);
   }
 }

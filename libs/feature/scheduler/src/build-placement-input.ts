@@ -3,6 +3,7 @@ import { replicaMemoryBytes, type CatalogState, type EndpointState, type ModelVe
 import { isEnded, isExclusiveDevice, isLiving, type FleetState, type NodeState, type ReplicaState } from '@penstock/domain-lifecycle';
 import { assessFailures, countOf, floorsAt, gpuTypeLike, NO_RULES, TIER_PRIORITIES, TIER_WEIGHTS, tierOf, type CommitmentBook, type EndpointFloor, type EndpointStanding, type Holding, type PendingReplica, type PlacementDemand, type PlacementInput, type PlacementNode, type PromisedHardware, type StartAttempt, type TenantTiers } from '@penstock/domain-placement';
 import type { ScalingState } from '@penstock/domain-scaling';
+import { requiredType } from './exact-hardware.js';
 
 export interface PlanningState {
   readonly fleet: FleetState;
@@ -113,7 +114,7 @@ function buildDemand(endpoint: EndpointState, { replicas, pending, warmNodeIds, 
     endpointId: endpoint.endpointId,
     modelVersionId: endpoint.modelVersionId,
     engine: endpoint.engine,
-    acceleratorType: endpoint.hardware.acceleratorType ?? reportedType(floor?.hardware ?? null, state.fleet),
+    acceleratorType: requiredType(endpoint, state.fleet) ?? reportedType(floor?.hardware ?? null, state.fleet),
     acceleratorCount: endpoint.hardware.acceleratorCount,
     memoryBytes: memoryOf(endpoint, version),
     precision: version?.registered?.precision ?? null,

@@ -38,6 +38,9 @@ const KUBERNETES = [
 /** Settings of an agent that stands for a fleet that does not exist. */
 const SIMULATED = ['SIMULATED_FLEET', 'SIMULATED_ENGINES_MAX', 'ENGINE_SIM_SCRIPT'] as const;
 
+/** How often an agent looks at its engines, and how often it says what they showed. */
+const LOOKS = ['TELEMETRY_INTERVAL_MS', 'PROFILE_INTERVAL_MS'] as const;
+
 /** Drivers that stand for many nodes and have the rights of one service instead of one node's agent. */
 const FLEET_DRIVERS: readonly (string | undefined)[] = ['kubernetes', 'simulated'];
 
@@ -68,7 +71,7 @@ export function serviceEnvironments(settings: InstallationSettings): Readonly<Re
       INTERNAL_TOKEN: settings.internalToken,
     },
     batch: { ...common, ...nats('batch'), ...database, ...objects, GATEWAY_URL: `http://127.0.0.1:${settings.gatewayPort}`, INTERNAL_TOKEN: settings.internalToken },
-    agent: { ...common, ...nats(FLEET_DRIVERS.includes(settings.passed['AGENT_DRIVER']) ? 'replica-driver' : 'agent'), ...Object.fromEntries([...KUBERNETES, ...SIMULATED].map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
+    agent: { ...common, ...nats(FLEET_DRIVERS.includes(settings.passed['AGENT_DRIVER']) ? 'replica-driver' : 'agent'), ...Object.fromEntries([...KUBERNETES, ...SIMULATED, ...LOOKS].map((name) => [name, settings.passed[name]])), AGENT_DATA_DIR: `${settings.dataDir}/agent` },
   };
 }
 

@@ -92,12 +92,12 @@ function waysOf(question: AdviceQuestion): readonly AdvisedWay[] {
 }
 
 /** Hardware without a price cannot be compared. */
-function wayOf({ model, precision, pricePerGpu }: AdviceQuestion, profile: ReplicaProfile, option: FleetOption): AdvisedWay | undefined {
+function wayOf({ model, precision, objective, pricePerGpu }: AdviceQuestion, profile: ReplicaProfile, option: FleetOption): AdvisedWay | undefined {
   const price = pricePerGpu(option.gpuType);
   if (price === null) return undefined;
   const gpus = gpusOf(option);
   return {
-    gpuType: option.gpuType, precision: option.precision, replicas: option.parts.length, gpus, dollarsPerHour: price * gpus, figuresFrom: weakestSource(profile),
+    gpuType: option.gpuType, precision: option.precision, replicas: option.parts.length, gpus, dollarsPerHour: price * gpus, figuresFrom: weakestSource(profile, objective),
     quality: option.precision === precision ? null : (qualityFinding(model.id, option.precision) ?? null),
   };
 }

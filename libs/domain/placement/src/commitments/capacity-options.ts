@@ -84,7 +84,7 @@ function capacityOf(question: CapacityQuestion, profile: ReplicaProfile, option:
     option: whole,
     capacity: {
       gpuType: option.gpuType, sharing: option.sharing, precision: option.precision, parts: counted(whole.parts), requestsPerS: carried, perDomainMax: spared.perDomainMax,
-      leadSeconds: Math.min(LEAD_SECONDS_MAX, Math.ceil(profile.startSeconds.object_store.value)), dollarsPerHour: price === null ? null : price * gpusOf(whole), figuresFrom: weakestSource(profile),
+      leadSeconds: Math.min(LEAD_SECONDS_MAX, Math.ceil(profile.startSeconds.object_store.value)), dollarsPerHour: price === null ? null : price * gpusOf(whole), figuresFrom: weakestSource(profile, objectiveOf(level)),
     },
     says: `${countWords(option.parts.length)} on ${device} at ${profile.precision} carry ${round(rate)} requests/s within ${level.ttftMs} ms to the first token and ${level.itlMs} ms between tokens${spareWords(level)}`,
   };

@@ -72,7 +72,7 @@ function fullPart({ device }: ReplicaProfile, { gpu, gangPerNode }: FleetHardwar
 
 /**
  * The smallest share of the GPU's time that keeps the objective at this rate, and the memory it needs. A share slows every
- * iteration in proportion; it never lends memory.
+ * iteration in proportion; it never lends memory. Undefined where the weights are not known, too.
  */
 function sharePart(model: Pick<ModelFacts, 'kvBytesPerToken'>, profile: ReplicaProfile, gpu: GpuType, ratePerS: number, objective: LatencyObjective): FleetPart | undefined {
   for (let milli = SHARE_STEP_MILLI; milli < WHOLE_ACCELERATOR_MILLI; milli += SHARE_STEP_MILLI) {
@@ -81,7 +81,7 @@ function sharePart(model: Pick<ModelFacts, 'kvBytesPerToken'>, profile: ReplicaP
     if (point === undefined) continue;
     const kvBytes = (point.concurrency * (profile.shape.promptTokens + profile.shape.completionTokens) * model.kvBytesPerToken) / (1 - KV_HEADROOM);
     const vramMib = Math.ceil(((profile.weightBytes.value + kvBytes) / MIB + ENGINE_OVERHEAD_MIB) / ENGINE_MEMORY_SHARE);
-    if (vramMib > gpu.usableMib) continue;
+    if (!(vramMib <= gpu.usableMib)) continue;
     return { accelerators: 1, nodes: 1, computeMilli: milli, vramMib, migProfile: null, cpuMilli: CPU_MILLI_PER_ACCELERATOR, hostMemoryMib: HOST_MEMORY_MIB_PER_REPLICA };
   }
   return undefined;

@@ -13,7 +13,8 @@ export interface MeasuredReplica {
   readonly weightBytes: number | null;
   readonly kvTokens: number | null;
   readonly start: { readonly source: 'object_store' | 'node_cache' | 'none'; readonly pullMs: number; readonly loadMs: number; readonly warmUpMs: number };
-  readonly curve: readonly { readonly concurrency: number; readonly requestsPerS: number; readonly ttftMs: number; readonly itlMs: number; readonly promptTokens: number; readonly completionTokens: number }[];
+  /** Each point with the replica that it was measured on, where that is another. */
+  readonly curve: readonly { readonly concurrency: number; readonly requestsPerS: number; readonly ttftMs: number; readonly itlMs: number; readonly promptTokens: number; readonly completionTokens: number; readonly samples?: number | undefined; readonly replicaId?: string | undefined }[];
 }
 
 export interface ProfileQuestion {
@@ -84,13 +85,17 @@ function figuresOf(one: MeasuredReplica, shape: RequestShape): Partial<Pick<Repl
     ...(one.weightBytes === null ? {} : { weightBytes: figure(one.weightBytes / accelerators) }),
     ...(one.kvTokens === null ? {} : { kvTokens: figure(one.kvTokens) }),
     ...(start.source === 'none' ? {} : { startSeconds: { object_store: start.source === 'object_store' ? seconds : assumedStart, node_cache: start.source === 'node_cache' ? seconds : assumedStart } }),
-    curve: one.curve.filter((point) => isAlike(point, shape)).map(({ concurrency, requestsPerS, ttftMs, itlMs }) => ({ concurrency, requestsPerS, ttftMs, itlMs, from: 'measured', source })),
+    curve: one.curve.filter((point) => isAlike(point, shape)).map(({ concurrency, requestsPerS, ttftMs, itlMs, samples, replicaId }) => ({ concurrency, requestsPerS, ttftMs, itlMs, from: 'measured', source: sourceOf(replicaId ?? one.replicaId, samples) })),
   };
+}
+
+function sourceOf(replicaId: string, samples: number | undefined): string {
+  return samples === undefined ? `replica ${replicaId}` : `replica ${replicaId}, median of ${samples} looks`;
 }
 
 const assumedStart: Figure = { value: START_SECONDS_ASSUMED, from: 'estimated', source: 'assumed' };
 
-/** What nobody could estimate: a processor without a datasheet, files without a header. Holes stay holes. */
+/** What nobody could estimate: a processor without a datasheet, files without a header. Holes stay holes, but what ran fits, whatever its weights. */
 function measuredAlone(one: MeasuredReplica, shape: RequestShape): ReplicaProfile {
   const figures = figuresOf(one, shape);
   const hole: Figure = { value: Number.NaN, from: 'estimated', source: 'not known' };

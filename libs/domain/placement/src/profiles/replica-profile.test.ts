@@ -5,7 +5,8 @@ import { NODE_SHAPES } from '../catalogue/node-shapes.js';
 import { hardwareHint, optionsFor, profilesOn, type FleetHardware } from '../fleet/fleet-options.js';
 import { MIG_GEOMETRIES } from '../mig/mig-geometries.js';
 import { estimateProfile, wholeGpu } from './estimate-profile.js';
-import { improveProfile, kneeOf, profileHoles, type ProfilePoint, type ReplicaProfile } from './replica-profile.js';
+import { profilesFor, type MeasuredReplica } from './model-profiles.js';
+import { improveProfile, kneeOf, profileHoles, weakestSource, type ProfilePoint, type ReplicaProfile } from './replica-profile.js';
 
 const gpu = (type: string): GpuType => gpuTypeOf(type) as GpuType;
 const model = (id: string): ModelFacts => MODEL_FACTS.find((one) => one.id === id) as ModelFacts;
@@ -76,6 +77,35 @@ describe('profiles', () => {
     expect(at(4, better)).toEqual(at(4, profile));
     const again = improveProfile(better, { curve: [at(8, profile)], kvTokens: profile.kvTokens });
     expect([at(8, again), again.kvTokens.value]).toEqual([measured, 500_000]);
+  });
+});
+
+describe('what replicas measured under load', () => {
+  const device = { acceleratorType: 'H100-80GB-SXM', slice: null, tensorParallel: 1, nodes: 1 };
+  const start = { source: 'none', pullMs: 0, loadMs: 1, warmUpMs: 1 } as const;
+  const point = { concurrency: 4, requestsPerS: 3, ttftMs: 60, itlMs: 20, promptTokens: 1_100, completionTokens: 180, samples: 20, replicaId: 'rep_1' };
+  const objective = { ttftMs: 2_000, itlMs: 80 };
+  const replica = (curve: readonly (typeof point)[]): MeasuredReplica => ({ replicaId: 'rep_2', modelVersionId: 'mv_1', precision: 'bf16', device, weightBytes: null, kvTokens: null, start, curve });
+  const ask = (measured: readonly MeasuredReplica[], known: ModelFacts | null): readonly ReplicaProfile[] =>
+    profilesFor({ modelVersionId: 'mv_1', model: known, precisions: ['bf16'], hardware: [{ ...H100, tensorParallel: [1] }], shape: SHAPE, measured }).profiles;
+
+  test('comes before published and estimated figures, says whose it is, and corrects the estimates beyond it', () => {
+    const llama = model('meta-llama/Llama-3.1-8B-Instruct');
+    const [estimated] = ask([], llama);
+    const [known] = ask([replica([{ ...point, concurrency: 5 }, { ...point, concurrency: 300 }])], llama);
+    expect(known?.curve.find(({ concurrency }) => concurrency === 5)).toMatchObject({ requestsPerS: 3, from: 'measured', source: 'replica rep_1, median of 20 looks' });
+    const highest = (profile: ReplicaProfile | undefined) => profile?.curve.findLast(({ from }) => from === 'estimated');
+    expect(highest(known)).toEqual(highest(estimated));
+    const [slow] = ask([replica([{ ...point, concurrency: 5, requestsPerS: 0.001 }])], llama);
+    expect(highest(slow)?.requestsPerS).toBeLessThan((highest(estimated)?.requestsPerS ?? 0) / 10);
+  });
+
+  test('is enough for a plan where nothing can be estimated: what ran fits', () => {
+    const [alone] = ask([replica([point])], null);
+    expect(alone).toMatchObject({ weightBytes: { value: Number.NaN }, curve: [{ concurrency: 4, from: 'measured' }] });
+    expect(weakestSource(alone as ReplicaProfile, objective)).toBe('measured');
+    expect(optionsFor({ kvBytesPerToken: 0 }, [alone as ReplicaProfile], [H100], 1, objective)[0]?.parts).toMatchObject([{ computeMilli: 1_000 }]);
+    expect(ask([replica([{ ...point, completionTokens: 2_000 }])], null)).toEqual([]);
   });
 });
 

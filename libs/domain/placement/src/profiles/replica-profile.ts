@@ -61,11 +61,15 @@ export function kneeOf(profile: ReplicaProfile, objective: LatencyObjective): Pr
   return profile.curve.filter((point) => point.ttftMs <= objective.ttftMs && point.itlMs <= objective.itlMs).reduce<ProfilePoint | undefined>((best, point) => (best === undefined || point.requestsPerS > best.requestsPerS ? point : best), undefined);
 }
 
-/** What a profile lacks before a plan may rest on it; empty when it is whole. */
+/**
+ * What a profile lacks before a plan may rest on it; empty when it is whole. Weights and cache say what fits: where all of the curve was
+ * measured, it fitted, and they may be unknown (not a number).
+ */
 export function profileHoles(profile: ReplicaProfile): readonly string[] {
   const holes: string[] = [];
-  if (!(profile.weightBytes.value > 0)) holes.push('weightBytes');
-  if (!(profile.kvTokens.value >= 0)) holes.push('kvTokens');
+  const hasRun = profile.curve.length > 0 && profile.curve.every(({ from }) => from === 'measured');
+  if (!(profile.weightBytes.value > 0) && !hasRun) holes.push('weightBytes');
+  if (!(profile.kvTokens.value >= 0) && !hasRun) holes.push('kvTokens');
   if (profile.curve.length === 0) holes.push('curve');
   for (const [index, point] of profile.curve.entries()) {
     if (!(point.requestsPerS > 0) || !(point.ttftMs >= 0) || !(point.itlMs >= 0)) holes.push(`curve[${index}]`);
@@ -76,15 +80,17 @@ export function profileHoles(profile: ReplicaProfile): readonly string[] {
 
 const RANK: Readonly<Record<FigureSource, number>> = { estimated: 0, published: 1, measured: 2 };
 
-/** The weakest origin of anything that the profile says. */
-export function weakestSource({ weightBytes, kvTokens, curve }: ReplicaProfile): FigureSource {
-  return [weightBytes, kvTokens, ...curve].reduce<FigureSource>((weakest, { from }) => (RANK[from] < RANK[weakest] ? from : weakest), 'measured');
+/** The weakest origin of what a plan under the objective rests on: weights, cache and the knee; of the whole curve where none of it keeps the objective. */
+export function weakestSource(profile: ReplicaProfile, objective: LatencyObjective): FigureSource {
+  const { weightBytes, kvTokens, curve } = profile;
+  const knee = kneeOf(profile, objective);
+  return [weightBytes, kvTokens, ...(knee === undefined ? curve : [knee])].filter((one) => !('value' in one) || !Number.isNaN(one.value)).reduce<FigureSource>((weakest, { from }) => (RANK[from] < RANK[weakest] ? from : weakest), 'measured');
 }
 
 /**
  * Puts better figures in the place of worse ones, each by itself: measured before published before estimated, and among
  * equals the new one. Points of the curve replace those of the same concurrency. Estimated points above the highest better
- * one are scaled by how far the estimate was off there, and stay estimates.
+ * one are scaled by how far the estimate was off there, and stay estimates; between two estimates it is taken to go straight.
  */
 export function improveProfile(known: ReplicaProfile, news: Partial<Pick<ReplicaProfile, 'weightBytes' | 'kvTokens' | 'curve' | 'startSeconds'>>): ReplicaProfile {
   const better = (one: Figure, other: Figure | undefined): Figure => (other !== undefined && RANK[other.from] >= RANK[one.from] ? other : one);
@@ -105,10 +111,21 @@ function improveCurve(known: readonly ProfilePoint[], news: readonly ProfilePoin
   }
   const sorted = [...points.values()].sort((one, other) => one.concurrency - other.concurrency);
   const anchor = news.filter((point) => point.from !== 'estimated').at(-1);
-  const estimate = anchor === undefined ? undefined : known.find((point) => point.concurrency === anchor.concurrency && point.from === 'estimated');
+  const isHighest = anchor !== undefined && !known.some((point) => point.from !== 'estimated' && point.concurrency > anchor.concurrency);
+  const estimate = isHighest ? estimateAt(known, anchor.concurrency) : undefined;
   if (anchor === undefined || estimate === undefined) return sorted;
   const slower = anchor.itlMs > 0 && estimate.itlMs > 0 ? anchor.itlMs / estimate.itlMs : 1;
   const rate = anchor.requestsPerS / estimate.requestsPerS;
   const later = anchor.ttftMs > 0 && estimate.ttftMs > 0 ? anchor.ttftMs / estimate.ttftMs : 1;
   return sorted.map((point) => (point.from !== 'estimated' || point.concurrency <= anchor.concurrency ? point : { ...point, requestsPerS: point.requestsPerS * rate, ttftMs: point.ttftMs * later, itlMs: point.itlMs * slower }));
+}
+
+/** What the estimates say of a concurrency; undefined where a better figure is known, and beyond the estimates. */
+function estimateAt(known: readonly ProfilePoint[], concurrency: number): Pick<ProfilePoint, 'requestsPerS' | 'ttftMs' | 'itlMs'> | undefined {
+  const below = known.findLast((point) => point.concurrency <= concurrency);
+  const above = known.find((point) => point.concurrency >= concurrency);
+  if (below?.from !== 'estimated' || above?.from !== 'estimated') return undefined;
+  const share = below === above ? 0 : (concurrency - below.concurrency) / (above.concurrency - below.concurrency);
+  const between = (field: 'requestsPerS' | 'ttftMs' | 'itlMs'): number => below[field] + share * (above[field] - below[field]);
+  return { requestsPerS: between('requestsPerS'), ttftMs: between('ttftMs'), itlMs: between('itlMs') };
 }

@@ -79,14 +79,14 @@ export class CommitmentRoutes implements RouteGroup {
     if ((deployment === undefined) === (nodes === undefined)) throw new RequestFault({ code: 'invalid_value', message: `Give 'deployment' or 'nodes', and not both.`, param: deployment === undefined ? 'deployment' : 'nodes' });
     if (nodes !== undefined) {
       const reply = await askService(this.ports, planNodes, { add: nodes.add, removeNodeIds: nodes.remove, loseDomains: nodes.lose }, call, { params: nodeParams(nodes), timeoutMs: PLAN_TIMEOUT_MS });
-      return { ...reply, requests_per_s: null, profiles: [], advice: null };
+      return { ...reply, requests_per_s: null, exact: null, profiles: [], advice: null };
     }
     if (deployment === undefined) throw new RequestFault({ code: 'missing_required_parameter', message: `'deployment' is missing.`, param: 'deployment' });
-    const { plan, requestsPerS, profiles, advice } = await askService(this.ports, planDeployment, {
+    const { plan, requestsPerS, isExact, profiles, advice } = await askService(this.ports, planDeployment, {
       model: deployment.model, gpuType: deployment.gpu_type, gpuCount: deployment.gpu_count, precision: deployment.precision, requestsPerS: deployment.requests_per_s, replicas: deployment.replicas,
       promptTokens: deployment.prompt_tokens, completionTokens: deployment.completion_tokens, latencyClass: deployment.latency_class, ttftMs: deployment.ttft_ms, itlMs: deployment.itl_ms, allowsSpot: deployment.allows_spot, isExact: deployment.exact,
     }, call, { params: PLAN_PARAMS, timeoutMs: PLAN_TIMEOUT_MS });
-    return { plan, added: [], requests_per_s: requestsPerS, profiles, advice };
+    return { plan, added: [], requests_per_s: requestsPerS, exact: isExact, profiles, advice };
   }
 }
 

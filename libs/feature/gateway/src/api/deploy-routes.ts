@@ -98,11 +98,12 @@ export class DeployRoutes implements RouteGroup {
 }
 
 /** The rules of placement that the request sets; null when it sets none. */
-function rulesOf({ hardware }: DeployRequest): PlacementRules | null {
+function rulesOf({ hardware, serving }: DeployRequest): PlacementRules | null {
   const { nodes, mig_profile: migProfile, gpu_compute_percent: percent, cpu_cores: cores, host_memory_bytes: hostMemoryBytes, allow_spot: allowsSpot, node_ids: nodeIds, tolerations } = hardware;
   const rules: PlacementRules = {
     ...NO_RULES, nodes, allowsSpot, tolerations, migProfile: migProfile ?? null, pinnedNodeIds: nodeIds ?? null, hostMemoryBytes: hostMemoryBytes ?? null,
     computeMilli: percent === undefined ? null : Math.max(1, Math.round(percent * MILLI_PER_PERCENT)), cpuMilli: cores === undefined ? null : Math.round(cores * MILLI_PER_CORE),
+    ...(serving.exact_reproducibility ? { isExact: true } : {}),
   };
   if (migProfile !== undefined && (hardware.gpu_count > 1 || nodes > 1)) {
     throw new RequestFault({ code: 'invalid_value', message: `'hardware.mig_profile' is ${migProfile}, and the instances of MIG have no link to each other: ask for one GPU on one node.`, param: 'hardware.mig_profile' });

@@ -20,6 +20,7 @@ test.each([
   ['no host', HEAD.replace('Host', 'Hos')],
   ['no length', HEAD.replace('Length', 'Lengt')],
   ['a signed length', HEAD.replace(': 2', ': +2')],
+  ['a length with a blank that no field may have', HEAD.replace(': 2', ': 2\u00a0')],
   ['a length twice', `${HEAD}\r\nContent-Length: 2`],
   ['two lengths in one', HEAD.replace(': 2', ': 2, 2')],
   ['a transfer encoding', `${HEAD}\r\nTransfer-Encoding: chunked`],

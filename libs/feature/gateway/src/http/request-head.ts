@@ -37,10 +37,23 @@ export function readRequestHead(head: string): RequestHead | undefined {
     if (colon < 0 || colon >= end) return undefined;
     const name = head.slice(at, colon).toLowerCase();
     if (!TOKEN.test(name) || name in headers || LEFT_TO_NODE.has(name)) return undefined;
-    headers[name] = head.slice(colon + 1, end).trim();
+    headers[name] = withoutBlanks(head, colon + 1, end);
     at = end + 2;
   }
   const { host, connection = 'keep-alive', 'content-length': length = '' } = headers;
   if (host === undefined || !LENGTH.test(length) || connection.toLowerCase() !== 'keep-alive') return undefined;
   return { path: head.slice(METHOD.length, pathEnd), headers, contentLength: Number(length) };
+}
+
+/** A field's value between spaces and tabs: only these are blanks there (RFC 9110, section 5.6.3), whatever else JavaScript trims. */
+function withoutBlanks(head: string, start: number, end: number): string {
+  let first = start;
+  let last = end;
+  while (first < last && isBlank(head.charCodeAt(first))) first += 1;
+  while (last > first && isBlank(head.charCodeAt(last - 1))) last -= 1;
+  return head.slice(first, last);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }

@@ -5,6 +5,7 @@ import {
   admitReservation, capacityOptions, countedCapacity, GPU_TYPES, hardwareHint, imaginedNode, largestShapeWith, promisedRate,
   type Admission, type CapacityOption, type CommitmentBook, type FleetHardware, type FleetNode, type FleetPart, type ProfileAnswer, type RequestShape,
 } from '@penstock/domain-placement';
+import { requiredType } from '../exact-hardware.js';
 import { gpuNameOf, hardwareOf, liveFleet } from '../live-fleet.js';
 import { findModel, profilesOf, type ModelKnowledge } from './model-knowledge.js';
 
@@ -22,7 +23,8 @@ export interface AdmissionState {
 /** Turns terms that are sound into an admission or a refusal. Pure. */
 export function admitLevel(state: AdmissionState, reservationId: string, level: ServiceLevel, endpoint: EndpointState): Admission {
   const { catalog, fleet, book, nowMs } = state;
-  const own = endpoint.hardware.acceleratorType === null ? null : gpuNameOf(endpoint.hardware.acceleratorType);
+  const required = requiredType(endpoint, fleet);
+  const own = required === null ? null : gpuNameOf(required);
   if (own !== null && level.gpuType !== null && own !== level.gpuType) {
     return refusal(reservationId, level, 'hardware_mismatch', `${endpoint.name} runs on ${own} only: reserve ${own}, or deploy an endpoint on ${level.gpuType} and reserve that one`);
   }

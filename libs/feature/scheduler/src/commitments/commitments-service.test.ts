@@ -4,7 +4,7 @@ import { nodeDecider, nodeRef } from '@penstock/domain-lifecycle';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { z } from 'zod';
 import { schedulerConfig } from '../config.js';
-import { FleetWorld } from '../fleet-world-suite.js';
+import { FakeAgent, FleetWorld } from '../fleet-world-suite.js';
 import { startScheduler } from '../start-scheduler.js';
 
 const GIB = 1_073_741_824;
@@ -119,6 +119,32 @@ describe('what would be', () => {
     expect(await world.commands.send(adviseDeployment, { model: 'ep_cpu' })).toMatchObject({ kind: 'ok', value: { advice: { kind: 'unknown', says: 'Neither speed nor price of cpu is known, so there is nothing to compare.' } } });
     const exact = await world.commands.send(adviseDeployment, { model: MODEL, isExact: true });
     expect(exact).toMatchObject({ kind: 'ok', value: { advice: { vetoes: [{ what: 'quantisation' }, { what: 'hardware' }] } } });
+  });
+
+  test('an endpoint that is to give the same bits is planned as it is, whatever is asked, and stays where its bits come from', async () => {
+    const ofL4 = [{ acceleratorId: 'acc_l4', type: 'l4', memoryBytes: 24 * GIB, usableBytes: 23 * GIB, computeMilli: 1_000, device: '0', islandId: 'a', mig: null }];
+    await FakeAgent.join(world, 'n1', 1_000 * GIB, { accelerators: [0, 1].map((index) => ({ ...ofL4[0]!, acceleratorId: `acc_n1_${index}`, type: 'h100', memoryBytes: 80 * GIB, usableBytes: 79 * GIB, device: String(index) })) });
+    await world.deploy('ep_exact', { minReplicas: 1, maxReplicas: 4 }, { hardware: { acceleratorType: null, acceleratorCount: 1 } }, { modelName: MODEL, precision: 'BF16' });
+    await world.rule('ep_exact', { isExact: true });
+    await world.want('ep_exact', 1);
+    await world.run(1_000);
+    expect(world.living('ep_exact')).toMatchObject([{ phase: 'ready' }]);
+    await join('n2', { accelerators: ofL4 });
+    const plan = await world.commands.send(planDeployment, { model: 'ep_exact', requestsPerS: 1 });
+    expect(plan).toMatchObject({ kind: 'ok', value: { isExact: true, advice: { vetoes: [{ what: 'quantisation' }, { what: 'hardware' }] } } });
+    expect(plan.kind === 'ok' ? new Set(plan.value.profiles.map(({ gpuType, precision }) => `${gpuType} ${precision}`)) : undefined).toEqual(new Set(['H100-80GB-SXM bf16']));
+    expect(await world.commands.send(planDeployment, { model: 'ep_exact', precision: 'fp8' })).toMatchObject({ kind: 'refused', refusal: { param: 'precision' } });
+    expect(await world.commands.send(planDeployment, { model: 'ep_exact', gpuType: 'l4' })).toMatchObject({ kind: 'refused', refusal: { param: 'gpuType', message: expect.stringContaining('rounds otherwise') as unknown } });
+    expect(await world.commands.send(planDeployment, { model: 'mv_ep_exact', gpuType: 'l4', precision: 'fp8' })).toMatchObject({ kind: 'ok', value: { isExact: false } });
+    expect(await reserve(level('ep_exact', { gpuType: 'l4' }))).toMatchObject({ value: { kind: 'refused', refusal: { code: 'hardware_mismatch' } } });
+    const nodesOf = (): readonly string[] => world.living('ep_exact').map(({ nodeId }) => nodeId).sort();
+    await world.handle(nodeDecider, nodeRef('n1'), { kind: 'cordon', reason: 'a test' });
+    await world.want('ep_exact', 2);
+    await world.run(10_000);
+    expect(nodesOf()).toEqual(['n1']);
+    await world.rule('ep_exact', { isExact: false });
+    await world.run(10_000);
+    expect(nodesOf()).toEqual(['n1', 'n2']);
   });
 
   test('a change of nodes tells what moves, what is refused and which promises break', async () => {

@@ -3,11 +3,12 @@ import type { CatalogState } from '@penstock/domain-catalog';
 import type { FleetState } from '@penstock/domain-lifecycle';
 import {
   gpuTypeNamed, GPU_TYPES, hardwareHint, imagineNodes, kneeOf, optionsFor, planDeployment as planOne, planFleetChange, precisionNamed, adviseDeployment as adviseOn,
-  type ChangePlan, type CommitmentBook, type FleetDemand, type FleetHardware, type FleetNode, type LatencyObjective, type ReplicaProfile, type RequestShape,
+  type ChangePlan, type CommitmentBook, type Figure, type FleetDemand, type FleetHardware, type FleetNode, type LatencyObjective, type ReplicaProfile, type RequestShape,
 } from '@penstock/domain-placement';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import type { Clock, LiveProjection, Refusal } from '@penstock/kernel';
 import type { z } from 'zod';
+import { isExact, requiredType } from '../exact-hardware.js';
 import { gpuNameOf, hardwareOf, liveFleet, type LiveFleet } from '../live-fleet.js';
 import { agreedObjective, findModel, profilesOf, type ModelKnowledge } from './model-knowledge.js';
 
@@ -26,6 +27,8 @@ interface Question {
   readonly knowledge: ModelKnowledge;
   readonly precision: string;
   readonly gpuType: string | null;
+  /** By the question, or as the endpoint is deployed. */
+  readonly isExact: boolean;
   readonly shape: RequestShape;
   readonly objective: LatencyObjective;
   readonly fleet: FleetState;
@@ -52,11 +55,11 @@ export class PlanDesk {
   deployment(imagined: Imagined): HandlerOutcome<z.input<typeof planDeployment.reply>> {
     const question = this.ask(imagined);
     if ('code' in question) return refused(question);
-    const { knowledge, profiles, objective, hardware, ratePerS } = question;
+    const { knowledge, profiles, objective, hardware, ratePerS, isExact: mustBeExact } = question;
     const options = profiles.flatMap((profile) => optionsFor(knowledge, [profile], hardware, ratePerS, objective));
     const demand: FleetDemand = { endpointId: `planned ${knowledge.name}`, options, hint: hintOf(question), allowsSpot: imagined.allowsSpot, pinnedNodeIds: null, tolerations: knowledge.endpoint?.rules?.tolerations ?? [] };
     const plan = planOne({ ...question.live, ...this.commitments() }, demand);
-    return ok({ plan: tell(plan, question.live), requestsPerS: ratePerS, profiles: profiles.slice(0, PROFILES_TOLD_MAX).map((profile) => tellProfile(profile, objective)), advice: advise(question) });
+    return ok({ plan: tell(plan, question.live), requestsPerS: ratePerS, isExact: mustBeExact, profiles: profiles.slice(0, PROFILES_TOLD_MAX).map((profile) => tellProfile(profile, objective)), advice: advise(question) });
   }
 
   advice(imagined: Imagined): HandlerOutcome<z.input<typeof adviseDeployment.reply>> {
@@ -85,12 +88,15 @@ export class PlanDesk {
     const knowledge = findModel(catalog.state(), imagined.model, imagined.organisationId);
     if (knowledge === undefined) return { code: 'model_not_found', message: `No endpoint, model version or well-known model is called ${imagined.model}. Give a name from the list of models, or a repository such as meta-llama/Llama-3.1-8B-Instruct.`, param: 'model' };
     const live = liveFleet(fleet.state(), catalog.state(), this.parts.clock.now());
-    const own = imagined.gpuType ?? knowledge.endpoint?.hardware.acceleratorType ?? null;
+    const required = knowledge.endpoint === null ? null : requiredType(knowledge.endpoint, fleet.state());
+    const own = imagined.gpuType ?? required;
     const gpuType = own === null ? null : gpuNameOf(own);
     if (imagined.gpuType !== null && gpuTypeNamed(imagined.gpuType) === undefined && !live.nodes.some((node) => node.gpuType === gpuType)) return { code: 'invalid_value', message: `No GPU of type ${imagined.gpuType} is known. Take one of ${GPU_TYPES.map(({ type }) => type).join(', ')}, or leave it out.`, param: 'gpuType' };
     const precision = imagined.precision === null ? knowledge.precision : precisionNamed(imagined.precision);
     const known = Object.keys(knowledge.model?.weightBytes ?? {});
     if (knowledge.model !== null && !known.includes(precision)) return { code: 'invalid_value', message: `${precision} is no precision of ${knowledge.name}. Take one of ${known.join(', ')}.`, param: 'precision' };
+    const changed = isExact(knowledge.endpoint) ? changeOfBits(knowledge, precision, gpuType, required) : undefined;
+    if (changed !== undefined) return changed;
     const objective = agreedObjective(imagined.latencyClass, imagined.ttftMs, imagined.itlMs);
     const shape: RequestShape = { promptTokens: imagined.promptTokens, completionTokens: knowledge.model !== null && knowledge.model.kind !== 'llm' ? 0 : imagined.completionTokens };
     const count = imagined.gpuCount ?? (knowledge.endpoint === null ? null : knowledge.endpoint.hardware.acceleratorCount);
@@ -99,8 +105,16 @@ export class PlanDesk {
     // A replica is on the smallest hardware that keeps the objective.
     const [knee] = answer.profiles.toSorted((one, other) => one.device.tensorParallel - other.device.tensorParallel).flatMap((profile) => kneeOf(profile, objective)?.requestsPerS ?? []);
     const ratePerS = imagined.requestsPerS ?? (knee === undefined ? RATE_ASSUMED : imagined.replicas * knee);
-    return { imagined, knowledge, precision, gpuType, shape, objective, fleet: fleet.state(), live, hardware, profiles: answer.profiles, ratePerS, refusedProfiles: answer.refused.map((one) => `${one.missing.join(', ')} of the measurement on ${one.gpuType}`) };
+    return { imagined, knowledge, precision, gpuType, isExact: imagined.isExact || isExact(knowledge.endpoint), shape, objective, fleet: fleet.state(), live, hardware, profiles: answer.profiles, ratePerS, refusedProfiles: answer.refused.map((one) => `${one.missing.join(', ')} of the measurement on ${one.gpuType}`) };
   }
+}
+
+/** An endpoint that is to give the same bits is not planned with others. */
+function changeOfBits({ name, precision: own }: ModelKnowledge, precision: string, gpuType: string | null, required: string | null): Refusal | undefined {
+  const next = 'Leave it out, or plan for its model version instead of the endpoint.';
+  if (precision !== own) return { code: 'invalid_value', message: `${name} is deployed with exact_reproducibility at ${own}, and ${precision} gives other bits. ${next}`, param: 'precision' };
+  if (required === null || gpuType === null || gpuType === gpuNameOf(required)) return undefined;
+  return { code: 'invalid_value', message: `${name} is deployed with exact_reproducibility on ${gpuNameOf(required)}, and ${gpuType} rounds otherwise. ${next}`, param: 'gpuType' };
 }
 
 /** A node that is thought of has the memory and the price of those of its kind that are there. */
@@ -117,7 +131,7 @@ function hintOf({ knowledge, precision, hardware, shape, refusedProfiles, live }
 }
 
 /** Compares the fleet's hardware and all that the catalogue has a price for. */
-function advise({ imagined, knowledge, precision, gpuType, shape, objective, fleet, live, ratePerS, refusedProfiles }: Question): DeploymentAdviceView {
+function advise({ knowledge, precision, gpuType, shape, objective, fleet, live, ratePerS, refusedProfiles, isExact: mustBeExact }: Question): DeploymentAdviceView {
   if (knowledge.model === null) {
     return noAdvice(`Too little is known of ${knowledge.name} for advice; missing: ${[...knowledge.missing, ...refusedProfiles].join(', ')}.`);
   }
@@ -130,7 +144,7 @@ function advise({ imagined, knowledge, precision, gpuType, shape, objective, fle
   const precisions = [...new Set([precision, ...COMPARED_PRECISIONS])];
   const { profiles } = profilesOf(knowledge, fleet, precisions, hardware, shape);
   const price = (type: string): number | null => live.nodes.find((node) => node.gpuType === type && node.market === 'on_demand')?.pricePerGpu ?? gpuTypeNamed(type)?.price.onDemand ?? null;
-  const advice = adviseOn({ model: knowledge.model, precision, gpuType, profiles, hardware, ratePerS, objective, pricePerGpu: price, isExact: imagined.isExact });
+  const advice = adviseOn({ model: knowledge.model, precision, gpuType, profiles, hardware, ratePerS, objective, pricePerGpu: price, isExact: mustBeExact });
   return { ...advice, others: [...advice.others], vetoes: [...advice.vetoes] };
 }
 
@@ -149,5 +163,6 @@ function tell(plan: ChangePlan, { nodeIdOf }: LiveFleet): z.input<typeof planDep
 
 function tellProfile(profile: ReplicaProfile, objective: LatencyObjective): z.input<typeof planDeployment.reply>['profiles'][number] {
   const { device, precision, weightBytes, kvTokens } = profile;
-  return { ...device, precision, weightBytes, kvTokens, knee: kneeOf(profile, objective) ?? null };
+  const told = (figure: Figure): Figure | null => (Number.isNaN(figure.value) ? null : figure);
+  return { ...device, precision, weightBytes: told(weightBytes), kvTokens: told(kvTokens), knee: kneeOf(profile, objective) ?? null };
 }

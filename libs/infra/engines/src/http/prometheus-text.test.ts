@@ -16,7 +16,17 @@ not a sample
 
 describe('an engine\'s load out of its metrics', () => {
   test('vLLM: exact names, summed over labels', () => {
-    expect(readTelemetry('vllm', parsePrometheusText(vllm))).toEqual({ running: 3, waiting: 4, kvCacheUsage: 0.25, promptTokensTotal: 1_200, completionTokensTotal: 34 });
+    expect(readTelemetry('vllm', parsePrometheusText(vllm))).toEqual({ running: 3, waiting: 4, kvCacheUsage: 0.25, promptTokensTotal: 1_200, completionTokensTotal: 34, pace: null, kvTokens: null });
+  });
+
+  test('vLLM: how long tokens took, and the cache of all its engines', () => {
+    const histograms = 'vllm:time_to_first_token_seconds_bucket{engine="0",le="0.1"} 2\nvllm:time_to_first_token_seconds_count{engine="0"} 3\nvllm:time_to_first_token_seconds_sum{engine="0"} 1.5\n'
+      + 'vllm:inter_token_latency_seconds_count{engine="0"} 30\nvllm:inter_token_latency_seconds_sum{engine="0"} 0.6\nvllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1\nvllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="50"} 1\n';
+    const read = (text: string) => readTelemetry('vllm', parsePrometheusText(vllm + text));
+    expect(read(histograms)).toMatchObject({ pace: { firstTokens: 3, firstTokenSeconds: 1.5, tokenGaps: 30, tokenGapSeconds: 0.6 }, kvTokens: 2_400 });
+    expect(read(histograms.replaceAll('inter_token_latency', 'time_per_output_token'))?.pace?.tokenGaps).toBe(30);
+    expect(read(histograms.replaceAll('"100"', '"None"'))).toMatchObject({ kvTokens: null });
+    expect(read(histograms.replace('latency_seconds_sum', 'other'))?.pace).toBeNull();
   });
 
   test('an older name of the cache gauge counts where the new one is absent', () => {
@@ -26,7 +36,7 @@ describe('an engine\'s load out of its metrics', () => {
 
   test('llama.cpp has no cache gauge, and absent is not zero', () => {
     const text = 'llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\nllamacpp:prompt_tokens_total 37\nllamacpp:tokens_predicted_total 36\n';
-    expect(readTelemetry('llama.cpp', parsePrometheusText(text))).toEqual({ running: 1, waiting: 0, kvCacheUsage: null, promptTokensTotal: 37, completionTokensTotal: 36 });
+    expect(readTelemetry('llama.cpp', parsePrometheusText(text))).toEqual({ running: 1, waiting: 0, kvCacheUsage: null, promptTokensTotal: 37, completionTokensTotal: 36, pace: null, kvTokens: null });
     expect(readTelemetry('llama.cpp', parsePrometheusText(text.replace('requests_deferred', 'other')))).toBeUndefined();
     expect(readTelemetry('llama.cpp', parsePrometheusText('llamacpp:requests_processing NaN'))).toBeUndefined();
   });
