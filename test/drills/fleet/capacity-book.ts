@@ -7,6 +7,8 @@ interface Hold {
   readonly bytes: number;
   readonly milli: number;
   readonly mig: InstanceBody | null;
+  /** It holds several accelerators, which are its alone. */
+  readonly isGroup: boolean;
 }
 
 /** Whether what an endpoint holds counts. */
@@ -85,6 +87,8 @@ export class CapacityBook {
     const milli = whole.reduce((sum, hold) => sum + hold.milli, 0);
     if (bytes > usableBytes) problems.push(`${acceleratorId} has ${usableBytes} bytes and ${bytes} are given away`);
     if (milli > computeMilli) problems.push(`${acceleratorId} has ${computeMilli} thousandths of compute and ${milli} are given away`);
+    const group = holds.find((hold) => hold.isGroup);
+    if (group !== undefined && holds.length > 1) problems.push(`${acceleratorId} is part of the group of ${group.replicaId} and given away beside it`);
     if (sliced.length > 0 && whole.length > 0) problems.push(`${acceleratorId} is given away in slices and as a whole`);
     const illegal = migProblem(type, sliced.map((hold) => hold.mig as InstanceBody));
     if (sliced.length > 0 && illegal !== undefined) problems.push(`${acceleratorId}: ${illegal}`);
@@ -100,7 +104,7 @@ export class CapacityBook {
       this.hostHolds.set(nodeId, { cpuMilli: host.cpuMilli + sign * cpuMilli, memoryBytes: host.memoryBytes + sign * hostMemoryBytes });
       for (const acceleratorId of acceleratorIds) {
         const others = this.of(nodeId, acceleratorId).filter((hold) => hold.replicaId !== replicaId);
-        this.holds.set(`${nodeId}/${acceleratorId}`, sign === 1 ? [...others, { replicaId, endpointId, bytes: Math.floor(reservedBytes / Math.max(1, count)), milli: computeMilli, mig }] : others);
+        this.holds.set(`${nodeId}/${acceleratorId}`, sign === 1 ? [...others, { replicaId, endpointId, bytes: Math.floor(reservedBytes / Math.max(1, count)), milli: computeMilli, mig, isGroup: count > 1 }] : others);
       }
     }
   }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { endpointDeployedV1, modelVersionRegisteredV1, modelVersionSubmittedV1, reservationMadeV1, type CatalogueEvent } from '@penstock/contract-events';
 import { replicaMemoryBytes } from '@penstock/domain-catalog';
 import { fleetProjection, nodeDecider, nodeRef, type FleetState, type NodeCommand } from '@penstock/domain-lifecycle';
@@ -116,10 +117,14 @@ class FleetRun {
     const left = snapshots.flatMap((stored) => (stored === undefined ? [] : [{ at: stored.positions['EV_FLEET'] ?? 0, state: stored.state }]));
     // Right after a decision the ledger holds more than the replicas tell.
     const decided = events.filter((event) => event.type === 'placement.decided.v2').map((event) => event.sequence).slice(0, SNAPSHOTS_CHECKED);
-    const taken = decided.map((at) => ({ at, state: JSON.parse(text(fold(fleetProjection.initialState(), 0, at))) as unknown }));
-    return [...left, ...taken]
+    const states = decided.map((at) => fold(fleetProjection.initialState(), 0, at));
+    const taken = states.map((state, index) => ({ at: decided[index] ?? 0, state: JSON.parse(text(state)) as unknown }));
+    // What a snapshot leaves out altogether is seen by neither of its copies, only by the state itself.
+    const lost = taken.filter(({ state }, index) => !isDeepStrictEqual(fleetProjection.restore(state), states[index])).map(({ at }) => ({ rule: 'snapshots are whole', detail: `a snapshot at ${at} restores to another state than it was taken of` }));
+    const led = [...left, ...taken]
       .filter(({ at, state }) => text(fleetProjection.restore(state)) !== JSON.stringify(state) || text(fold(fleetProjection.restore(state), at)) !== whole)
       .map(({ at }) => ({ rule: 'same state after replay', detail: `a snapshot at ${at} leads elsewhere than the log` }));
+    return [...lost, ...led];
   }
 
   private async deploy(endpoint: EndpointScript): Promise<void> {

@@ -1,12 +1,36 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { dominantShare, shareFairly, type ResourceVector, type TenantWants } from './fair-share.js';
+import { dominantShare, FairFilling, type ResourceVector, type TenantWants } from './fair-share.js';
 
 const CAPACITY = [400, 400, 400];
 const MANY = 110;
 
+interface Unit {
+  readonly id: string;
+  readonly use: ResourceVector;
+}
+
+/** Gives every unit that the amounts still hold, as if nothing else stood in its way. */
+function shareFairly(capacity: ResourceVector, all: readonly TenantWants<Unit>[]): { readonly order: readonly Unit[]; readonly beyond: readonly Unit[]; readonly shares: ReadonlyMap<string, number> } {
+  const free = capacity.map((amount, index) => amount - all.reduce((sum, tenant) => sum + (tenant.held[index] ?? 0), 0));
+  const filling = new FairFilling(capacity, all);
+  const order: Unit[] = [];
+  const beyond: Unit[] = [];
+  for (let unit = filling.next(); unit !== undefined; unit = filling.next()) {
+    const { use } = unit;
+    if (!use.every((amount, index) => amount <= (free[index] ?? 0))) {
+      beyond.push(unit);
+      continue;
+    }
+    for (const index of free.keys()) free[index] = (free[index] ?? 0) - (use[index] ?? 0);
+    filling.account(unit.id.split(':')[0] ?? '', use, 1);
+    order.push(unit);
+  }
+  return { order, beyond, shares: new Map([...filling.heldByTenant].map(([tenantId, held]) => [tenantId, dominantShare(held, capacity)])) };
+}
+
 /** A tenant that wants more of the same than there is. */
-function greedy(tenantId: string, use: ResourceVector, weight = 1, count = MANY): TenantWants {
+function greedy(tenantId: string, use: ResourceVector, weight = 1, count = MANY): TenantWants<Unit> {
   return { tenantId, weight, held: CAPACITY.map(() => 0), wanted: Array.from({ length: count }, (_, index) => ({ id: `${tenantId}:${index}`, use })) };
 }
 
@@ -55,13 +79,18 @@ describe('dominant resource fairness', () => {
   test('more weight never means less, and what is held counts', () => {
     fc.assert(fc.property(tenants, (all) => {
       const before = shareFairly(CAPACITY, all).shares.get('t0') ?? 0;
-      const first = all[0] as TenantWants;
+      const first = all[0] as TenantWants<Unit>;
       const largest = Math.max(...all.map(({ wanted }) => dominantShare(wanted[0]?.use ?? [], CAPACITY)));
       expect((shareFairly(CAPACITY, [{ ...first, weight: first.weight * 2 }, ...all.slice(1)]).shares.get('t0') ?? 0) + largest).toBeGreaterThanOrEqual(before);
     }), { numRuns: 100 });
     const rich = { ...greedy('rich', [10, 10, 10]), held: [200, 200, 200] };
     const poor = greedy('poor', [10, 10, 10]);
     expect(shareFairly(CAPACITY, [rich, poor]).order.slice(0, 15).every(({ id }) => id.startsWith('poor'))).toBe(true);
+  });
+
+  test('what finds no place costs its tenant nothing: it stays the next one', () => {
+    const filling = new FairFilling(CAPACITY, [greedy('poor', [10, 10, 10], 1, 3), { ...greedy('rich', [10, 10, 10], 1, 1), held: [200, 200, 200] }]);
+    expect([filling.next(), filling.next(), filling.next(), filling.next(), filling.next()].map((unit) => unit?.id)).toEqual(['poor:0', 'poor:1', 'poor:2', 'rich:0', undefined]);
   });
 
   test('resources that the fleet does not have count for nothing, and the order of tenants does not matter', () => {

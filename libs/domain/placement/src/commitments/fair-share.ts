@@ -1,31 +1,18 @@
 /** Amounts of each resource, in the same order everywhere: compute, accelerator memory, CPU, host memory. */
 export type ResourceVector = readonly number[];
 
-/** Something one tenant wants more of, in its order of preference. */
-export interface WantedUnit {
-  readonly id: string;
-  readonly use: ResourceVector;
-}
-
-export interface TenantWants {
+export interface TenantWants<Unit> {
   readonly tenantId: string;
   /** Twice the weight, twice the share. Above zero. */
   readonly weight: number;
   /** What it holds already. */
   readonly held: ResourceVector;
-  readonly wanted: readonly WantedUnit[];
+  /** What it wants more of, in its order of preference. */
+  readonly wanted: readonly Unit[];
 }
 
-export interface FairShares {
-  /** Units in the order in which they are to be placed: the tenant with the smallest weighted share goes first. */
-  readonly order: readonly WantedUnit[];
-  /** Units that the totals cannot hold even then. */
-  readonly beyond: readonly WantedUnit[];
-  /** Dominant share of each tenant after all that was granted, 0 to 1, not weighted. */
-  readonly shares: ReadonlyMap<string, number>;
-}
-
-const TOLERANCE = 1e-9;
+/** Shares closer than this are equal. */
+export const SHARE_TOLERANCE = 1e-9;
 
 /** The largest part that an amount is of any resource. Resources that nobody has do not count. */
 export function dominantShare(use: ResourceVector, capacity: ResourceVector): number {
@@ -33,47 +20,57 @@ export function dominantShare(use: ResourceVector, capacity: ResourceVector): nu
 }
 
 /**
- * Weighted dominant resource fairness (Ghodsi et al., NSDI 2011) by progressive filling: whoever has the smallest dominant
- * share for its weight gets its next unit. A unit that does not fit is passed over, so that nothing which could be used
- * stays unused. Equal shares go by id: the same input gives the same order.
+ * Weighted dominant resource fairness (Ghodsi et al., NSDI 2011) by progressive filling: whoever has the smallest dominant share
+ * for its weight is asked for its next unit. Only what is then said to be given counts, so that a unit for which there is no
+ * place costs its tenant nothing. Equal shares go by id: the same answers give the same order.
  */
-export function shareFairly(capacity: ResourceVector, tenants: readonly TenantWants[]): FairShares {
-  const free = capacity.map((amount, index) => amount - tenants.reduce((sum, tenant) => sum + (tenant.held[index] ?? 0), 0));
-  const lines = tenants.map((tenant) => ({ tenant, held: capacity.map((_, index) => tenant.held[index] ?? 0), next: 0, share: dominantShare(tenant.held, capacity) }));
-  const queue = lines.filter(({ tenant }) => tenant.wanted.length > 0);
-  const order: WantedUnit[] = [];
-  const beyond: WantedUnit[] = [];
-  while (queue.length > 0) {
-    const at = poorest(queue);
-    const line = queue[at] as FillingLine;
-    const unit = line.tenant.wanted[line.next] as WantedUnit;
-    line.next += 1;
-    if (unit.use.every((amount, index) => amount <= (free[index] ?? 0) + TOLERANCE * Math.max(1, capacity[index] ?? 0))) {
-      for (const [index, amount] of unit.use.entries()) {
-        free[index] = (free[index] ?? 0) - amount;
-        line.held[index] = (line.held[index] ?? 0) + amount;
-      }
-      line.share = dominantShare(line.held, capacity);
-      order.push(unit);
-    } else beyond.push(unit);
-    if (line.next >= line.tenant.wanted.length) queue.splice(at, 1);
+export class FairFilling<Unit> {
+  /** What each tenant holds, with all that was given and taken so far. */
+  readonly heldByTenant: ReadonlyMap<string, ResourceVector>;
+  private readonly lines: ReadonlyMap<string, FillingLine<Unit>>;
+  private readonly queue: FillingLine<Unit>[];
+
+  constructor(private readonly capacity: ResourceVector, tenants: readonly TenantWants<Unit>[]) {
+    const lines = tenants.map((tenant): FillingLine<Unit> => ({ tenant, held: capacity.map((_, index) => tenant.held[index] ?? 0), next: 0, share: dominantShare(tenant.held, capacity) / tenant.weight }));
+    this.lines = new Map(lines.map((line) => [line.tenant.tenantId, line]));
+    this.heldByTenant = new Map(lines.map(({ tenant, held }) => [tenant.tenantId, held]));
+    this.queue = lines.filter(({ tenant }) => tenant.wanted.length > 0);
   }
-  return { order, beyond, shares: new Map(lines.map(({ tenant, share }) => [tenant.tenantId, share])) };
+
+  /** The next unit of the tenant that has least; undefined when all were asked for. */
+  next(): Unit | undefined {
+    const at = poorest(this.queue);
+    const line = this.queue[at];
+    if (line === undefined) return undefined;
+    const unit = line.tenant.wanted[line.next];
+    line.next += 1;
+    if (line.next >= line.tenant.wanted.length) this.queue.splice(at, 1);
+    return unit;
+  }
+
+  /** The tenant has so much more, or with a sign of -1 so much less. */
+  account(tenantId: string, use: ResourceVector, sign: 1 | -1): void {
+    const line = this.lines.get(tenantId);
+    if (line === undefined) return;
+    for (const index of line.held.keys()) line.held[index] = (line.held[index] as number) + sign * (use[index] ?? 0);
+    line.share = dominantShare(line.held, this.capacity) / line.tenant.weight;
+  }
 }
 
-interface FillingLine {
-  readonly tenant: TenantWants;
+interface FillingLine<Unit> {
+  readonly tenant: TenantWants<Unit>;
   readonly held: number[];
   next: number;
+  /** For its weight. */
   share: number;
 }
 
-function poorest(queue: readonly FillingLine[]): number {
+function poorest<Unit>(queue: readonly FillingLine<Unit>[]): number {
   let best = 0;
   for (const [index, line] of queue.entries()) {
-    const other = queue[best] as FillingLine;
-    const difference = line.share / line.tenant.weight - other.share / other.tenant.weight;
-    if (difference < -TOLERANCE || (Math.abs(difference) <= TOLERANCE && line.tenant.tenantId < other.tenant.tenantId)) best = index;
+    const other = queue[best] as FillingLine<Unit>;
+    const difference = line.share - other.share;
+    if (difference < -SHARE_TOLERANCE || (Math.abs(difference) <= SHARE_TOLERANCE && line.tenant.tenantId < other.tenant.tenantId)) best = index;
   }
   return best;
 }

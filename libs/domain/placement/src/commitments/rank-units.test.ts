@@ -5,7 +5,19 @@ import { rankUnits, type EndpointClaim } from './rank-units.js';
 
 const TOTAL = [1_000, 1_000];
 const claim = (endpointId: string, part: Partial<EndpointClaim> = {}): EndpointClaim => ({ endpointId, tenantId: 'everybody', weight: 4, floor: 0, floorPriority: 0, use: [100, 50], count: 0, wanted: 1, ...part });
-const order = (claims: readonly EndpointClaim[]): readonly string[] => rankUnits(claims, TOTAL).units.map(({ endpointId, ordinal, isPromised }) => `${endpointId}${ordinal}${isPromised ? '!' : ''}`);
+
+/** The order in which everything is given. */
+function order(claims: readonly EndpointClaim[]): readonly string[] {
+  const ranking = rankUnits(claims, TOTAL);
+  const names: string[] = [];
+  for (let unit = ranking.next(); unit !== undefined; unit = ranking.next()) {
+    const { endpointId, ordinal, isPromised } = unit;
+    names.push(`${endpointId}${ordinal}${isPromised ? '!' : ''}`);
+    const given = claims.find((one) => one.endpointId === endpointId);
+    if (given !== undefined && !isPromised) ranking.account(given, 1);
+  }
+  return names;
+}
 
 describe('the order in which replicas are placed', () => {
   test('promised ones first, by priority; then first ones, then the larger', () => {
@@ -40,9 +52,13 @@ describe('who may be preempted', () => {
     expect(mayPreempt(unit, poor, rich, ranking)).toBe(true);
     expect(mayPreempt({ ...unit, endpointId: 'r' }, rich, poor, ranking)).toBe(false);
     expect(mayPreempt({ ...unit, endpointId: 'r', isPromised: true }, rich, poor, ranking)).toBe(true);
-    expect(mayPreempt(unit, poor, rich, { ...ranking, shared: [0, 0] })).toBe(false);
+    expect(mayPreempt(unit, poor, rich, { heldByTenant: ranking.heldByTenant, shared: [0, 0] })).toBe(false);
     const equal = rankUnits([claim('a', { tenantId: 'a', count: 2, wanted: 3 }), claim('b', { tenantId: 'b', count: 2, wanted: 2 })], TOTAL);
     expect(mayPreempt({ ...unit, endpointId: 'a' }, claim('a', { tenantId: 'a' }), claim('b', { tenantId: 'b' }), equal)).toBe(false);
+    // Its share grows by nothing, and is as large as what would be left: the one that gave way might come first in the next plan.
+    const small = { tenantId: 'a', use: [0, 100] as const };
+    const even = rankUnits([claim('a', { tenantId: 'a', count: 2, wanted: 2 }), claim('s', { ...small, count: 0 }), claim('b', { tenantId: 'b', count: 3, wanted: 3 })], TOTAL);
+    expect(mayPreempt({ ...unit, endpointId: 's' }, claim('s', small), claim('b', { tenantId: 'b' }), even)).toBe(false);
   });
 
   test('no exchange is undone by the next one', () => {

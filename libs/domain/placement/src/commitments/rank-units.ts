@@ -1,4 +1,4 @@
-import { shareFairly, type ResourceVector, type TenantWants, type WantedUnit } from './fair-share.js';
+import { FairFilling, type ResourceVector, type TenantWants } from './fair-share.js';
 
 /** What one endpoint has, wants, was promised, and who pays for it. */
 export interface EndpointClaim {
@@ -24,26 +24,41 @@ export interface RankedUnit {
   readonly isPromised: boolean;
 }
 
-export interface Ranking {
-  /** In the order in which they are to be placed. */
-  readonly units: readonly RankedUnit[];
-  /** What of the fleet is not promised, and what each tenant holds of it. */
-  readonly shared: ResourceVector;
+/** The missing replicas, one after the other. Who is next among tenants follows from what was given so far, see {@link FairFilling}. */
+export class Ranking {
   readonly heldByTenant: ReadonlyMap<string, ResourceVector>;
+  private nextPromised = 0;
+
+  /** `shared` is what of the fleet is not promised. */
+  constructor(private readonly promised: readonly RankedUnit[], readonly shared: ResourceVector, private readonly filling: FairFilling<RankedUnit>) {
+    this.heldByTenant = filling.heldByTenant;
+  }
+
+  next(): RankedUnit | undefined {
+    const unit = this.promised[this.nextPromised];
+    if (unit === undefined) return this.filling.next();
+    this.nextPromised += 1;
+    return unit;
+  }
+
+  /** The tenant of the claim has a replica of it more, or with a sign of -1 one less, that was not promised. */
+  account({ tenantId, use }: EndpointClaim, sign: 1 | -1): void {
+    this.filling.account(tenantId, use, sign);
+  }
 }
 
 /** More units than this are not shared fairly in one round; the next round goes on. */
 export const UNITS_RANKED_MAX = 2_000;
 
 /**
- * Promised replicas first, by priority; then the rest as weighted dominant resource fairness would grant it. Within a tenant
+ * Promised replicas first, by priority; then the rest as weighted dominant resource fairness grants it. Within a tenant
  * first replicas of every endpoint come before second ones, and among those the larger. `total` is of all nodes that are up.
  */
 export function rankUnits(claims: readonly EndpointClaim[], total: ResourceVector): Ranking {
   const promised: (RankedUnit & { readonly priority: number; readonly size: number })[] = [];
   const promisedUse = total.map(() => 0);
   const held = new Map<string, number[]>();
-  const wanted = new Map<string, (WantedUnit & { readonly ordinal: number; readonly size: number; readonly endpointId: string })[]>();
+  const wanted = new Map<string, (RankedUnit & { readonly size: number })[]>();
   const weights = new Map<string, number>();
   for (const claim of [...claims].sort((one, other) => (one.endpointId < other.endpointId ? -1 : 1))) {
     const size = Math.max(0, ...claim.use.map((amount, index) => ((total[index] ?? 0) > 0 ? amount / (total[index] as number) : 0)));
@@ -55,19 +70,16 @@ export function rankUnits(claims: readonly EndpointClaim[], total: ResourceVecto
     held.set(claim.tenantId, tenant);
     for (let ordinal = claim.count; ordinal < claim.wanted; ordinal += 1) {
       if (ordinal < claim.floor) promised.push({ endpointId: claim.endpointId, ordinal, isPromised: true, priority: claim.floorPriority, size });
-      else wanted.set(claim.tenantId, [...(wanted.get(claim.tenantId) ?? []), { id: `${claim.endpointId} ${ordinal}`, use: claim.use, ordinal, size, endpointId: claim.endpointId }]);
+      else wanted.set(claim.tenantId, [...(wanted.get(claim.tenantId) ?? []), { endpointId: claim.endpointId, ordinal, isPromised: false, size }]);
     }
   }
   const shared = total.map((amount, index) => Math.max(0, amount - (promisedUse[index] as number)));
-  const tenants = [...held].map(([tenantId, amounts]): TenantWants => ({ tenantId, weight: weights.get(tenantId) ?? 1, held: amounts, wanted: (wanted.get(tenantId) ?? []).sort(firstOnesFirst).slice(0, UNITS_RANKED_MAX) }));
-  const { order, beyond } = shareFairly(shared, tenants);
-  const byId = new Map([...wanted.values()].flat().map((unit) => [unit.id, unit]));
-  const rest = [...order, ...beyond].flatMap(({ id }): RankedUnit[] => {
-    const unit = byId.get(id);
-    return unit === undefined ? [] : [{ endpointId: unit.endpointId, ordinal: unit.ordinal, isPromised: false }];
-  });
-  const first = promised.sort((one, other) => other.priority - one.priority || firstOnesFirst(one, other)).map(({ endpointId, ordinal, isPromised }) => ({ endpointId, ordinal, isPromised }));
-  return { units: [...first, ...rest], shared, heldByTenant: held };
+  const tenants = [...held].map(([tenantId, amounts]): TenantWants<RankedUnit> => ({ tenantId, weight: weights.get(tenantId) ?? 1, held: amounts, wanted: (wanted.get(tenantId) ?? []).sort(firstOnesFirst).slice(0, UNITS_RANKED_MAX).map(unitOf) }));
+  return new Ranking(promised.sort((one, other) => other.priority - one.priority || firstOnesFirst(one, other)).map(unitOf), shared, new FairFilling(shared, tenants));
+}
+
+function unitOf({ endpointId, ordinal, isPromised }: RankedUnit): RankedUnit {
+  return { endpointId, ordinal, isPromised };
 }
 
 function firstOnesFirst(one: { readonly ordinal: number; readonly size: number; readonly endpointId: string }, other: { readonly ordinal: number; readonly size: number; readonly endpointId: string }): number {

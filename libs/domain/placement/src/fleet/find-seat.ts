@@ -28,7 +28,7 @@ export function isFree(state: FleetState, part: FleetPart, seat: FleetSeat): boo
   if (seat.gpus.length !== part.accelerators || seat.nodes.length !== part.nodes) return false;
   return seat.gpus.every((gpu) => {
     if (gpu < 0 || gpu >= state.nodeOf.length) return false;
-    if (part.migProfile === null) return state.layout[gpu] === 0 && (state.computeFree[gpu] as number) >= part.computeMilli && (state.vramFree[gpu] as number) >= part.vramMib;
+    if (part.migProfile === null) return state.layout[gpu] === 0 && fitOfShare(state, gpu, part) !== undefined;
     const book = state.pools[state.poolOfGpu(gpu)]?.book;
     return book !== null && book !== undefined && state.computeFree[gpu] === WHOLE_ACCELERATOR_MILLI && book.canPlace(state.layout[gpu] as number, part.migProfile, seat.start ?? 0);
   });
@@ -71,7 +71,8 @@ interface Fit {
 function fitOfShare(state: FleetState, gpu: number, part: FleetPart): Fit | undefined {
   const compute = (state.computeFree[gpu] as number) - part.computeMilli;
   const memory = (state.vramFree[gpu] as number) - part.vramMib;
-  if (compute < 0 || memory < 0) return undefined;
+  // Where all compute is somebody's, as that of a group is, not even a part that sets none aside may slow it down.
+  if (compute < 0 || memory < 0 || (state.computeFree[gpu] as number) <= 0) return undefined;
   return { start: null, loose: looseness(compute, memory, part, state.pools[state.poolOfGpu(gpu)]?.vramMib ?? 1) };
 }
 

@@ -126,7 +126,8 @@ export function rank(eligible: readonly Eligible[], meter: FragmentationMeter): 
 }
 
 function rounded(score: number): number {
-  return Math.round(score * SCORE_STEPS) / SCORE_STEPS;
+  // Adding 0 makes a minus zero a plain one, as which it comes back from a snapshot.
+  return Math.round(score * SCORE_STEPS) / SCORE_STEPS + 0;
 }
 
 /** What one member of a gang takes of its node. */

@@ -75,6 +75,7 @@ export function shortage(node: PlacementNode, { fleet, demand, ways }: Assessmen
 function roomShort({ acceleratorCount, rules }: PlacementDemand, slice: string | null): string {
   if (slice !== null) return `no slices are free for ${slice}`;
   if (acceleratorCount > 1) return `fewer than ${acceleratorCount} untouched accelerators in one island`;
+  if ((rules.computeMilli ?? 0) === 0) return 'all compute of the accelerators with enough memory is set aside for others';
   return `no accelerator has ${(rules.computeMilli ?? 0) / 10} % of its compute free beside the memory`;
 }
 

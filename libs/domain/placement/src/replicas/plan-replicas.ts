@@ -74,15 +74,19 @@ export class ReplicaPlanner {
     const preempted: PlannedDrain[] = [];
     const kept: KeptRoom[] = [];
     let maker: RoomMaker | undefined;
-    for (const { unit, demand } of ranked.units) {
+    for (let next = ranked.next(); next !== undefined; next = ranked.next()) {
+      const { unit, demand, claim } = next;
       // What is left waits for the next plan: one must not keep the service from hearing heartbeats.
       if (this.placements.length >= this.input.placementsMax) break;
       const isRefused = this.refusals.has(demand.endpointId);
       if (!isRefused && demand.profileHoles.length > 0) this.refusals.set(demand.endpointId, refuseForHoles(demand, this.placedOf(demand)));
-      else if (!isRefused && this.placeOne(demand, null) !== undefined) continue;
+      else if (!isRefused && this.placeOne(demand, null) !== undefined) {
+        if (!unit.isPromised) ranked.ranking.account(claim, 1);
+        continue;
+      }
       if (demand.profileHoles.length > 0 || (isRefused && !unit.isPromised)) continue;
       maker ??= new RoomMaker(this.input, ranked, drained);
-      const made = maker.makeRoom(unit, demand, this.placements);
+      const made = maker.makeRoom(unit, demand, claim, this.placements);
       if (made === undefined) {
         this.blameKept(demand, kept);
         continue;

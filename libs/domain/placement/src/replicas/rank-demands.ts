@@ -6,9 +6,9 @@ import { NO_STANDING, type EndpointStanding, type PlacementDemand } from './plac
 import { waysOf } from './replica-ways.js';
 import type { RunningFleet } from './running-fleet.js';
 
-/** The missing replicas in the order in which they are to be placed, and what that order follows from. */
+/** The missing replicas, one after the other in the order in which they are to be placed, and what that order follows from. */
 export interface RankedDemands {
-  readonly units: readonly { readonly unit: RankedUnit; readonly demand: PlacementDemand }[];
+  next(): { readonly unit: RankedUnit; readonly demand: PlacementDemand; readonly claim: EndpointClaim } | undefined;
   readonly claims: ReadonlyMap<string, EndpointClaim>;
   readonly ranking: Ranking;
 }
@@ -22,11 +22,16 @@ export function rankDemands(fleet: RunningFleet, demands: readonly PlacementDema
     return [demand.endpointId, { endpointId: demand.endpointId, tenantId, weight, floor: Math.min(floor, Math.max(demand.wanted, count)), floorPriority, use: useOf(fleet, demand), count, wanted: isWaiting(demand) ? count : demand.wanted }];
   }));
   const ranking = rankUnits([...claims.values()], totalOf(fleet));
-  const units = ranking.units.flatMap((unit) => {
-    const demand = byId.get(unit.endpointId);
-    return demand === undefined ? [] : [{ unit, demand }];
-  });
-  return { units, claims, ranking };
+  return {
+    claims,
+    ranking,
+    next: () => {
+      const unit = ranking.next();
+      const demand = unit === undefined ? undefined : byId.get(unit.endpointId);
+      const claim = unit === undefined ? undefined : claims.get(unit.endpointId);
+      return unit === undefined || demand === undefined || claim === undefined ? undefined : { unit, demand, claim };
+    },
+  };
 }
 
 /** Compute, accelerator memory, CPU and host memory of one replica, by the first way that its hardware wishes admit. */

@@ -33,8 +33,6 @@ export interface MadeRoom {
 export class RoomMaker {
   private readonly after: RunningFleet;
   private readonly holders: Holder[];
-  /** What each tenant holds, with what this plan gives and takes so far. */
-  private readonly heldByTenant: Map<string, number[]>;
   private roomsMade = 0;
   private placed = 0;
 
@@ -42,20 +40,18 @@ export class RoomMaker {
   constructor(input: PlacementInput, private readonly ranked: RankedDemands, drained: ReadonlySet<string>) {
     const staying = input.holdings.filter(({ replicaId, isLeaving }) => isLeaving !== true && !drained.has(replicaId));
     this.after = new RunningFleet(input.nodes, staying);
-    this.heldByTenant = new Map([...ranked.ranking.heldByTenant].map(([tenantId, held]) => [tenantId, [...held]]));
     this.holders = dispensable(input, this.after, staying, drained);
   }
 
   /** Undefined where nothing may give way. `placements` are those of this plan so far. */
-  makeRoom(unit: RankedUnit, demand: PlacementDemand, placements: readonly PlannedPlacement[]): MadeRoom | undefined {
+  makeRoom(unit: RankedUnit, demand: PlacementDemand, claim: EndpointClaim, placements: readonly PlannedPlacement[]): MadeRoom | undefined {
     for (; this.placed < placements.length; this.placed += 1) this.hold(placements[this.placed] as PlannedPlacement);
-    const claim = this.ranked.claims.get(demand.endpointId);
-    if (claim === undefined || this.roomsMade >= ROOMS_MADE_MAX) return undefined;
     const { state } = this.after;
-    const shares = { shared: this.ranked.ranking.shared, heldByTenant: this.heldByTenant };
-    const victims = this.holders.filter((holder) => {
+    const { ranking } = this.ranked;
+    // Room that comes free without anybody more giving way is kept however much is under way, or somebody else slips in.
+    const victims = this.roomsMade >= ROOMS_MADE_MAX ? [] : this.holders.filter((holder) => {
       const victim = this.ranked.claims.get(holder.endpointId);
-      return victim !== undefined && mayPreempt(unit, claim, victim, shares);
+      return victim !== undefined && mayPreempt(unit, claim, victim, ranking);
     });
     const isAllowed = (node: number): boolean => {
       const owner = this.after.owners[node];
@@ -64,10 +60,10 @@ export class RoomMaker {
     const plan = chooseVictims(state, waysOf(demand, state.pools), victims, isAllowed);
     if (plan === undefined) return undefined;
     const losers = plan.victims.flatMap((victim) => this.ranked.claims.get(victim.endpointId) ?? []);
-    if (!unit.isPromised && !mayPreemptAll(claim, losers, shares)) return undefined;
-    this.roomsMade += 1;
-    for (const loser of losers) this.account(loser, -1);
-    if (!unit.isPromised) this.account(claim, 1);
+    if (!unit.isPromised && !mayPreemptAll(claim, losers, ranking)) return undefined;
+    if (losers.length > 0) this.roomsMade += 1;
+    for (const loser of losers) ranking.account(loser, -1);
+    if (!unit.isPromised) ranking.account(claim, 1);
     for (const { replicaId, seated } of plan.victims) {
       state.release(seated.part, seated.seat);
       this.holders.splice(this.holders.findIndex((holder) => holder.replicaId === replicaId), 1);
@@ -77,14 +73,7 @@ export class RoomMaker {
     return { way: plan.way, seat: plan.seat, drains: plan.victims.map(({ endpointId, replicaId }) => ({ endpointId, replicaId, reason: why })) };
   }
 
-  private account({ tenantId, use }: EndpointClaim, sign: 1 | -1): void {
-    const held = this.heldByTenant.get(tenantId) ?? use.map(() => 0);
-    this.heldByTenant.set(tenantId, use.map((amount, index) => (held[index] ?? 0) + sign * amount));
-  }
-
   private hold(placement: PlannedPlacement): void {
-    const claim = this.ranked.claims.get(placement.endpointId);
-    if (claim !== undefined && placement.replaces === null) this.account(claim, 1);
     const found = this.after.seatOf({ ...placement, replicaId: '' });
     if (found !== undefined) this.after.state.take(found.part, found.seat);
   }
