@@ -53,4 +53,15 @@ describe('what every service has', () => {
     expect(order).toEqual(['drain', 'close']);
     await expect(fetch(`${service.url}/livez`)).rejects.toThrow();
   });
+
+  test('several sockets on one port are one service: all their connections are answered, and all are gone with it', async () => {
+    const service = await startService({ name: 'registry', module: EmptyModule, metrics: createMetrics('registry'), acceptQueues: 8 }, config, portsWith(() => Promise.resolve(undefined)));
+    running = service;
+    const statuses = await Promise.all(Array.from({ length: 64 }, async () => (await fetch(`${service.url}/livez`, { headers: { connection: 'close' } })).status));
+    expect(statuses).toEqual(statuses.map(() => 200));
+    const taken = startService({ name: 'router', module: EmptyModule, metrics: createMetrics('router'), acceptQueues: 8 }, { ...config, HTTP_PORT: Number(new URL(service.url).port) }, portsWith(() => Promise.resolve(undefined)));
+    await expect(taken).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await service.close();
+    await expect(fetch(`${service.url}/livez`)).rejects.toThrow();
+  });
 });

@@ -4,6 +4,7 @@ import type { DynamicModule, Type } from '@nestjs/common';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import { assertPortIsFree, hasAcceptQueues, openAcceptQueues } from './accept-queues.js';
 import type { ServiceConfig } from './config.js';
 import { registerHealthRoutes } from './health-routes.js';
 import { NestLogger } from './nest-logger.js';
@@ -17,6 +18,8 @@ export interface ServiceDefinition {
   /** Adds routes or hooks to the HTTP server before it starts. */
   readonly configureHttp?: (instance: FastifyInstance, app: NestFastifyApplication) => void | Promise<void>;
   readonly fastifyOptions?: FastifyServerOptions;
+  /** Sockets that listen on its port; more than one for a service that many clients may connect to at once. */
+  readonly acceptQueues?: number;
   /** Runs after the service stopped taking work and before its connections close. */
   readonly onDrain?: () => Promise<void>;
   /** Ends projections, timers and pools. */
@@ -55,8 +58,7 @@ export async function startService(definition: ServiceDefinition, config: Servic
     if (options !== undefined) app.connectMicroservice(options, { inheritAppConfig: false });
   }
   await app.startAllMicroservices();
-  const address = { port: config.HTTP_PORT, host: config.HTTP_HOST, backlog: LISTEN_BACKLOG, ...(config.HTTP_REUSE_PORT ? { reusePort: true } : {}) };
-  await app.listen(address);
+  const closeQueues = await listen(app, instance.server, config, hasAcceptQueues ? definition.acceptQueues ?? 1 : 1);
   const url = (await app.getUrl()).replace('[::1]', '127.0.0.1');
   logger.info({ url }, 'service started');
 
@@ -64,11 +66,19 @@ export async function startService(definition: ServiceDefinition, config: Servic
   const shutDown = async (): Promise<void> => {
     state.draining = true;
     await within(config.DRAIN_TIMEOUT_MS, definition.onDrain?.());
-    await within(config.DRAIN_TIMEOUT_MS, app.close());
+    await within(config.DRAIN_TIMEOUT_MS, Promise.all([app.close(), closeQueues()]));
     await definition.onClose?.();
     logger.info({}, 'service stopped');
   };
   return { name: definition.name, url, close: () => (closing ??= shutDown()) };
+}
+
+async function listen(app: NestFastifyApplication, server: FastifyInstance['server'], config: ServiceConfig, queues: number): Promise<() => Promise<void>> {
+  const address = { port: config.HTTP_PORT, host: config.HTTP_HOST, backlog: LISTEN_BACKLOG };
+  const isShared = config.HTTP_REUSE_PORT || queues > 1;
+  if (isShared && !config.HTTP_REUSE_PORT) await assertPortIsFree(address);
+  await app.listen({ ...address, ...(isShared ? { reusePort: true } : {}) });
+  return queues > 1 ? openAcceptQueues(server, address, queues - 1) : () => Promise.resolve();
 }
 
 /** Waits for `work`, but never longer than `limitMs`: a drain that hangs must not keep a process alive. */
