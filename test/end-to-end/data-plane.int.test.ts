@@ -1,18 +1,16 @@
-import { execFile } from 'node:child_process';
 import { readdir, readFile, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openAiErrorBody, ownLimits, requestExplanation } from '@penstock/contract-http';
 import { startStandalone, type Standalone } from '@penstock/infra-composition';
 import { ChatClient, type ChatOutcome } from '../platform/chat-client.js';
 import { metricOf } from '../platform/drill-world.js';
 import { until } from '../platform/eventually.js';
+import { runCli } from '../platform/run-cli.js';
 
 const START_LIMIT_MS = 300_000;
 const WAIT_MS = 30_000;
-const run = promisify(execFile);
 const WALKABLE = 0o711;
 
 let folder = '';
@@ -104,7 +102,7 @@ describe('two gateways on one port', () => {
       return answer.ok ? requestExplanation.parse(await answer.json()) : undefined;
     });
     expect(told).toMatchObject({ status: 'completed', model: 'shared', usage: { completion_tokens: 1 }, node_id: null });
-    const { stdout } = await run(process.execPath, [join(import.meta.dirname, '../../apps/cli/dist/main.js'), 'why', 'request', answered], { env: { ...process.env, PENSTOCK_URL: platform.url, PENSTOCK_ADMIN_KEY: platform.adminKey } });
+    const stdout = await runCli(platform, 'why', 'request', answered);
     expect(stdout).toMatch(/^Request req_[0-9a-f]+ to shared: completed, 200\.\n {2}It (did not wait|waited)/);
     expect(stdout).toContain('worked on it for');
   });

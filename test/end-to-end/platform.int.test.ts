@@ -9,6 +9,7 @@ import { installPythonClient, runPythonChecks, deployTargets } from '../conforma
 import { runChecks, type Target } from '../conformance/check.js';
 import { openAiNodeChecks, type OpenAiPackage } from '../conformance/openai-node-checks.js';
 import { until } from '../platform/eventually.js';
+import { runCli } from '../platform/run-cli.js';
 
 const START_LIMIT_MS = 300_000;
 const WAIT_MS = 60_000;
@@ -103,6 +104,9 @@ describe('the whole platform with a real model in a real engine', () => {
     await expect(admin('POST', '/admin/v1/reservations', { endpoint: 'promised', requests_per_s: 5 })).rejects.toThrow(/409 .*missing: weightBytes.*reservation_refused/);
     const listed = (await admin('GET', '/admin/v1/reservations?include_ended=true')) as { data: { reservationId: string; status: string }[] };
     expect(listed.data.map(({ status }) => status).sort()).toEqual(['in-force', 'refused']);
+    expect(await runCli(platform, 'reservations', 'ls')).toMatch(new RegExp(`${made.reservationId}\\s+in-force`));
+    expect(await runCli(platform, 'plan', 'nodes', '--add', '4xH100')).toContain('It fits. Nothing was changed.');
+    expect(await runCli(platform, 'deploy', 'two-at-once', 'sim://', '--engine', 'engine-sim', '--min-replicas', '2', '--no-wait')).toContain('for two-at-once');
     await admin('DELETE', `/admin/v1/reservations/${made.reservationId}`);
     await until('the replicas are given up', WAIT_MS, async () => ((await ready()) === 0 ? true : undefined));
   });

@@ -12,6 +12,8 @@ const WRITERS: Readonly<Record<Context, readonly ServiceName[]>> = {
 const ASKERS: Readonly<Record<ServiceName, readonly ServiceName[]>> = {
   gateway: [], agent: [], registry: ['gateway'], scheduler: ['gateway'], autoscaler: ['gateway', 'router'], router: ['gateway', 'router'], metering: ['gateway'], batch: ['gateway'],
 };
+/** Who may read keys and limits: gateways check them, and the scheduler takes the tier of an organisation for its share. */
+const ACCESS_READERS: readonly ServiceName[] = ['gateway', 'scheduler'];
 const TELLERS: Readonly<Record<string, ServiceName>> = { node: 'agent', pull: 'agent', replica: 'agent', endpoint: 'router', router: 'router', scheduler: 'scheduler' };
 
 const REFUSED_WAIT_MS = 2_000;
@@ -44,7 +46,7 @@ function foreignPublishes(service: ServiceName): readonly string[] {
     ...streams.flatMap((stream) => verbs.map((verb) => `$JS.API.STREAM.${verb}.${stream}`)),
     ...(service === 'gateway' ? [] : ['$JS.API.STREAM.MSG.DELETE.DLQ', 'redrive.metering-usage']),
     ...contexts.map((context) => `$JS.API.STREAM.MSG.DELETE.${streamOf(context)}`),
-    ...(service === 'gateway' ? [] : ['$JS.API.CONSUMER.CREATE.EV_ACCESS.spy', '$JS.API.CONSUMER.DELETE.EV_ACCESS.spy', '$JS.API.DIRECT.GET.EV_ACCESS', '$JS.API.STREAM.MSG.GET.EV_ACCESS']),
+    ...(ACCESS_READERS.includes(service) ? [] : ['$JS.API.CONSUMER.CREATE.EV_ACCESS.spy', '$JS.API.CONSUMER.DELETE.EV_ACCESS.spy', '$JS.API.DIRECT.GET.EV_ACCESS', '$JS.API.STREAM.MSG.GET.EV_ACCESS']),
     ...(service === 'metering' ? [] : ['$JS.ACK.EV_USAGE.metering-usage.1.1.1.1.1']),
     '$JS.API.CONSUMER.CREATE.KV_SNAPSHOTS.spy', '$JS.API.CONSUMER.DURABLE.CREATE.EV_ACCESS.spy', '$JS.API.CONSUMER.LIST.EV_ACCESS', '$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.SPY',
     '$JS.API.STREAM.TEMPLATE.CREATE.x', '$JS.API.META.LEADER.STEPDOWN', '$JS.API.SERVER.REMOVE', '$JS.API.ACCOUNT.PURGE.x', '$JS.API.>', '$SYS.REQ.SERVER.PING', '$SYS.REQ.ACCOUNT.PING', '$SRV.PING', 'dlq.OTHER.x.1', 'telemetry.x', 'anything', '_INBOX_other.x',

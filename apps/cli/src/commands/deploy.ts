@@ -21,7 +21,7 @@ export class Deploy extends ApiCommand {
     engine: Flags.string({ options: ['llama.cpp', 'vllm', 'engine-sim', 'triton', 'onnx'], default: 'llama.cpp', description: 'what serves it' }),
     digest: Flags.string({ description: 'sha256:… that the artifact must have' }),
     'min-replicas': Flags.integer({ default: 1, min: 0 }),
-    'max-replicas': Flags.integer({ default: 1, min: 1 }),
+    'max-replicas': Flags.integer({ min: 1, description: 'as many as the minimum, and at least one, when left out' }),
     'scale-to-zero-after': Flags.integer({ min: 1, description: 'seconds without a request after which it is scaled to zero' }),
     slots: Flags.integer({ default: 4, min: 1, description: 'requests one replica works on at once' }),
     context: Flags.integer({ default: 2_048, min: 1, description: 'tokens of prompt and answer together that one request may use' }),
@@ -47,7 +47,7 @@ export class Deploy extends ApiCommand {
       framework: flags.engine,
       ...(flags.digest === undefined ? {} : { digest: flags.digest }),
       hardware: {
-        min_replicas: flags['min-replicas'], max_replicas: flags['max-replicas'], gpu_count: flags['gpu-count'], nodes: flags.nodes, allow_spot: flags.spot, tolerations: flags.tolerate ?? [],
+        min_replicas: flags['min-replicas'], max_replicas: flags['max-replicas'] ?? Math.max(1, flags['min-replicas']), gpu_count: flags['gpu-count'], nodes: flags.nodes, allow_spot: flags.spot, tolerations: flags.tolerate ?? [],
         ...(flags.gpu === undefined ? {} : { gpu_type: flags.gpu }),
         ...(flags.mig === undefined ? {} : { mig_profile: flags.mig }),
         ...(flags['gpu-percent'] === undefined ? {} : { gpu_compute_percent: flags['gpu-percent'] }),

@@ -44,7 +44,7 @@ export class ReservationsCreate extends ApiCommand {
 
 export class ReservationsList extends ApiCommand {
   static override summary = 'List reservations, with what they keep and what stands.';
-  static override flags = { ended: Flags.boolean({ description: 'also those that are over, and the refused ones with what would have fitted' }) };
+  static override flags = { ended: Flags.boolean({ default: false, description: 'also those that are over, and the refused ones with what would have fitted' }) };
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(ReservationsList);

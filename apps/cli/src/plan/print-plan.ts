@@ -27,7 +27,7 @@ export function printPlan({ plan, added, requests_per_s: rate, exact, profiles, 
 
 /** Advice in sentences: what, what it saves, what it loses, and what was not said although it would be cheaper. */
 export function printAdvice(advice: DeploymentAdviceView): readonly string[] {
-  const others = advice.others.map((way) => `  ${way.replicas} x ${way.gpuType} at ${way.precision}: $${way.dollarsPerHour.toFixed(2)}/h (${way.figuresFrom})`);
+  const others = advice.others.map((way) => `  ${way.replicas} ${way.replicas === 1 ? 'replica' : 'replicas'} on ${round(way.gpus)} x ${way.gpuType} at ${way.precision}: $${way.dollarsPerHour.toFixed(2)}/h (${way.figuresFrom})`);
   return [advice.says, ...advice.vetoes.map(({ what, reason }) => `No advice on ${what}: ${reason}.`), ...(others.length === 0 ? [] : ['Other ways:', ...others])];
 }
 

@@ -63,9 +63,9 @@ export function optionOf({ gpuType, sharing, precision, parts }: CommittedCapaci
   return { gpuType, sharing, precision, parts: parts.flatMap(({ count, ...part }) => Array.from({ length: count }, () => part)) };
 }
 
-/** GPUs' worth of an option: shares and MIG instances count as what they are of a GPU. */
+/** GPUs' worth of an option: a share counts as what it is of a GPU; a group has its GPUs alone, and an instance counts as one. */
 export function gpusOf(option: FleetOption): number {
-  return option.parts.reduce((sum, part) => sum + part.accelerators * (part.migProfile === null ? part.computeMilli / 1_000 : 1), 0);
+  return option.parts.reduce((sum, part) => sum + part.accelerators * (part.migProfile === null && part.accelerators === 1 ? part.computeMilli / 1_000 : 1), 0);
 }
 
 function capacityOf(question: CapacityQuestion, profile: ReplicaProfile, option: FleetOption, perReplica: number, rate: number): CapacityOption | undefined {
