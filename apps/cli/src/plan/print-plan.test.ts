@@ -20,5 +20,5 @@ test('a plan says what fits, moves, is refused and costs, and where each figure 
 });
 
 test('advice tells what was vetoed and the other ways', () => {
-  expect(printAdvice(body.advice!)).toEqual(['Deploy on L4.', 'No advice on quantisation: it answers with numbers.', 'Other ways:', '  2 x H100-80GB-SXM at fp8: $7.00/h (estimated)']);
+  expect(printAdvice(body.advice!)).toEqual(['Deploy on L4.', 'No advice on quantisation: it answers with numbers.', 'Other ways:', '  2 replicas on 2 x H100-80GB-SXM at fp8: $7.00/h (estimated)']);
 });
