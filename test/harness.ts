@@ -52,6 +52,9 @@ async function main(): Promise<number> {
   return report.pass ? 0 : 1;
 }
 
+// Somebody who interrupts a run leaves nothing of it behind: children end when this process exits.
+for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) process.once(signal, () => process.exit(code));
+
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { endWithUs } from './end-with-us.js';
 
 const START_WAIT_MS = 60_000;
 const READY_POLL_MS = 50;
@@ -41,6 +42,7 @@ export class ServiceProcess {
       env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...this.environment, HTTP_PORT: String(this.port) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    endWithUs(this.child);
     this.child.stdout?.pipe(log, { end: false });
     this.child.stderr?.pipe(log, { end: false });
     await this.untilReady();

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import type { PeerName } from './install-peers.js';
 import { startPeer, type RunningTarget } from './peers.js';
 import { startPenstock } from './penstock-target.js';
+import { endWithUs } from '../../platform/end-with-us.js';
 
 export interface BenchWorld {
   readonly targets: readonly RunningTarget[];
@@ -46,6 +47,7 @@ export async function startBenchWorld(peers: readonly PeerName[], say: (text: st
 
 async function startEngine(): Promise<{ child: ChildProcess; ports: number[] }> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'fake-engine.js'), JSON.stringify({ ports: 2 })], { stdio: ['ignore', 'pipe', 'inherit'] });
+  endWithUs(child);
   for await (const line of createInterface({ input: child.stdout })) return { child, ports: (JSON.parse(line) as { ports: number[] }).ports };
   throw new Error('the fake engine ended before it listened');
 }

@@ -4,6 +4,7 @@ import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { endWithUs } from '../../platform/end-with-us.js';
 
 /** What is measured has a core for itself, where there is one to spare; everything else shares the others. */
 export const MEASURED_CORE = 0;
@@ -20,6 +21,7 @@ export class MeasuredProcess {
     const [program, all] = availableParallelism() > 1 ? ['taskset', ['-c', pin, command, ...args]] : [command, [...args]];
     const child = spawn(program, all, { stdio: ['ignore', log, log], env: options.env ?? process.env, cwd: options.cwd });
     closeSync(log);
+    endWithUs(child);
     return new MeasuredProcess(child);
   }
 
