@@ -1,4 +1,4 @@
-import { mkdtemp, mkdir, rm, chmod } from 'node:fs/promises';
+import { mkdtemp, mkdir, readFile, rm, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { natsServiceUrls, natsUsers, serviceEnvironments, serviceNames, type Environment, type InstallationSettings, type ServiceName } from '@penstock/infra-composition';
@@ -89,9 +89,18 @@ export class Installation {
   async close(keep = false): Promise<void> {
     for (const service of this.added) await service.stop();
     for (const name of [...serviceNames].reverse()) await this.services.get(name)?.stop();
+    // An agent that keeps its engines has left them to an agent that does not come.
+    for (const { pid } of await this.engines()) endProcess(pid);
     await this.servers.stop();
     await this.instance.close();
     if (!keep) await rm(this.folder, { recursive: true, force: true });
+  }
+
+  /** The engines that the agent runs, or that it left to the next one. */
+  async engines(): Promise<readonly { readonly kind: string; readonly pid: number }[]> {
+    const text = await readFile(join(this.instance.dataDir, 'agent', 'engines.json'), 'utf8').catch(() => '{"engines":[]}');
+    const memory = JSON.parse(text) as { engines: { kind: string; pid: number | null }[] };
+    return memory.engines.flatMap(({ kind, pid }) => (pid === null ? [] : [{ kind, pid }]));
   }
 
   /** A call with the installation's own admin key. */
@@ -115,4 +124,12 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 
 function defined(environment: Environment): Record<string, string> {
   return Object.fromEntries(Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
 }

@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readStream, type ChatOutcome, type ReadAnswer } from '../../platform/chat-client.js';
 import { usageOf } from '../../platform/drill-world.js';
@@ -90,8 +88,7 @@ async function answeredTwice(world: World): Promise<void> {
 }
 
 async function simPids(world: World): Promise<readonly number[]> {
-  const memory = JSON.parse(await readFile(join(world.installation.instance.dataDir, 'agent', 'engines.json'), 'utf8')) as { engines: { kind: string; pid: number | null }[] };
-  return memory.engines.filter((engine) => engine.kind === 'engine-sim').map((engine) => engine.pid).filter((pid) => pid !== null);
+  return (await world.installation.engines()).filter(({ kind }) => kind === 'engine-sim').map(({ pid }) => pid);
 }
 
 const longStory = { model: SIM_MODEL, content: 'Tell a long story.', stream: true, tokensMax: 400 };
