@@ -5,6 +5,9 @@ import { NO_RULES } from '@penstock/domain-placement';
 import type { ProjectionPorts, ServicePorts } from '@penstock/feature-shell';
 import { followProjection, handleCommand, silentLogger, type AggregateRef, type Decider, type EventLog, type LiveProjection, type NewEvent, type Projection } from '@penstock/kernel';
 import { FixedClock, LocalCommandClient, localCommandTransport, ManualTimers, MemoryEventLog, MemorySignals, SequentialIds } from '@penstock/testing-kit';
+import { schedulerConfig } from './config.js';
+import type { SchedulerPorts } from './ports.js';
+import { startScheduler } from './start-scheduler.js';
 
 const STEP_MS = 50;
 
@@ -29,6 +32,13 @@ export class FleetWorld {
       follow: <State>(projection: Projection<State>) => followProjection(this.log, projection),
       commandTransport: localCommandTransport(commands),
     };
+  }
+
+  /** A scheduler of this fleet, which ends with it. */
+  async scheduler(overrides: Partial<SchedulerPorts> = {}, environment: Readonly<Record<string, string>> = {}): ReturnType<typeof startScheduler> {
+    const service = await startScheduler(schedulerConfig.parse(environment), { ...this.ports(), ...overrides });
+    this.closers.push(() => service.close());
+    return service;
   }
 
   publish(subject: string, data: unknown): void {

@@ -3,9 +3,7 @@ import { ExhaustiveOptimiser, MemorySignals } from '@penstock/testing-kit';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { schedulerConfig } from './config.js';
 import { FakeAgent, FleetWorld, gpusOf, overcommittedBytes, slicesHeldTwice } from './fleet-world-suite.js';
-import type { SchedulerPorts } from './ports.js';
 import { runScheduling } from './run-scheduling.js';
-import { startScheduler } from './start-scheduler.js';
 
 const GB = 1_000_000_000;
 const A100 = { type: 'a100', memoryBytes: 80_896 * 1_048_576, hasMig: true } as const;
@@ -19,11 +17,7 @@ beforeEach(() => {
 
 afterEach(() => world.close());
 
-async function scheduler(overrides: Partial<SchedulerPorts> = {}, environment: Record<string, string> = {}) {
-  const service = await startScheduler(schedulerConfig.parse(environment), { ...world.ports(), ...overrides });
-  world.closers.push(() => service.close());
-  return service;
-}
+const scheduler: FleetWorld['scheduler'] = (...settings) => world.scheduler(...settings);
 
 const places = () => world.living().map((replica) => `${replica.endpointId} on ${replica.members.map((member) => member.nodeId).join('+')} ${replica.phase}`).sort();
 

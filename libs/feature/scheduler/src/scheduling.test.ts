@@ -2,10 +2,7 @@ import { getFleet, wakeEndpoint } from '@penstock/contract-commands';
 import { autoscalerConfig, startAutoscaler } from '@penstock/feature-autoscaler';
 import { nodeDecider, nodeRef } from '@penstock/domain-lifecycle';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { schedulerConfig } from './config.js';
 import { FakeAgent, FleetWorld } from './fleet-world-suite.js';
-import { startScheduler } from './start-scheduler.js';
-import type { SchedulerPorts } from './ports.js';
 
 const GB = 1_000_000_000;
 
@@ -17,11 +14,7 @@ beforeEach(() => {
 
 afterEach(() => world.close());
 
-async function scheduler(overrides: Partial<SchedulerPorts> = {}, environment: Record<string, string> = {}) {
-  const service = await startScheduler(schedulerConfig.parse(environment), { ...world.ports(), ...overrides });
-  world.closers.push(() => service.close());
-  return service;
-}
+const scheduler: FleetWorld['scheduler'] = (...settings) => world.scheduler(...settings);
 
 async function autoscaler() {
   const service = await startAutoscaler(autoscalerConfig.parse({}), world.ports());
