@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { admitRequest } from '@penstock/contract-commands';
 import { eventually } from '@penstock/testing-kit';
-import { HEDGE_PROMPT_TOKENS_MAX } from './chat/hedge-policy.js';
+import { HEDGE_PROMPT_TOKENS_MAX } from './frame/hedge-policy.js';
 import { answerAll, engineFrames, startStream, type EngineBehaviour, type EngineExchange } from './fake-engine-suite.js';
 import { readEvents, startWorld, type World } from './gateway-world-suite.js';
 

@@ -5,7 +5,7 @@ import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
-import { HedgePolicy } from './chat/hedge-policy.js';
+import { HedgePolicy } from './frame/hedge-policy.js';
 import { LeaseBook } from './chat/lease-book.js';
 import { LentSlots } from './chat/lent-slots.js';
 import { ReplicaChooser } from './chat/own-choice.js';

@@ -7,7 +7,7 @@ import type { RequestLimits } from '../limits/request-limits.js';
 import type { ModelJob } from '../frame/model-work.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
-import type { HedgePolicy } from './hedge-policy.js';
+import type { HedgePolicy } from '../frame/hedge-policy.js';
 import type { LeaseBook } from './lease-book.js';
 import type { RetryBudget } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';

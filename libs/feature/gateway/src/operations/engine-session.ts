@@ -1,7 +1,10 @@
 import type { Lease } from '@penstock/contract-commands';
 import { brokenAnswerFault, dialectOf, failedFault, readReply, SseDecoder, type EngineDialect, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
-import { EngineCall, isStaleConnection, type EngineListener } from '../chat/engine-call.js';
-import type { Connections } from '../chat/replica-clients.js';
+import type { Clock } from '@penstock/kernel';
+import { EngineCall, engineHeaders, isStaleConnection, type EngineListener, type RequestOrigin } from '../chat/engine-call.js';
+import type { ReplicaClients } from '../chat/replica-clients.js';
+import { WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import type { GatewayConfig } from '../gateway-config.js';
 
 /** An error body of an engine is read up to here. In characters. */
 const ERROR_BODY_MAX = 64 * 1_024;
@@ -24,19 +27,24 @@ export interface StreamReader {
   usage(): RunningUsage;
 }
 
+/** What takes the answers of a session. */
+export interface SessionSink {
+  /** Takes frames for the client and returns whether more may come. Not called with nothing. */
+  onFrames(frames: string, usage: RunningUsage): boolean;
+  /** A whole answer came, of whatever kind. */
+  onReply(): void;
+  /** A stream goes on: called for each piece of it that completes an event and holds no fault. */
+  onBegun(): void;
+}
+
 export interface SessionOptions {
   readonly lease: Lease;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly origin: RequestOrigin;
   readonly cacheSalt: string;
-  readonly now: () => number;
-  readonly limits: { readonly firstTokenMs: number; readonly chunkGapMs: number; readonly wholeAnswerMs: number };
-  readonly connections: Connections;
-  /** A connection that was never used, for a request that met one the engine had just closed. */
-  readonly fresh: () => Connections;
-  /** Takes frames for the client and returns whether more may come. Not called with nothing. */
-  readonly onFrames: (frames: string, usage: RunningUsage) => boolean;
-  /** The engine began to answer. */
-  readonly onBegun: () => void;
+  readonly clock: Clock;
+  readonly limits: Pick<GatewayConfig, 'FIRST_TOKEN_TIMEOUT_MS' | 'CHUNK_GAP_TIMEOUT_MS'>;
+  readonly clients: ReplicaClients;
+  readonly sink: SessionSink;
 }
 
 /** The calls of one request to one replica, one after the other, each with its time limits. */
@@ -51,7 +59,7 @@ export class EngineSession {
 
   constructor(private readonly options: SessionOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.lastEventMs = options.now();
+    this.lastEventMs = options.clock.now();
   }
 
   get servedModel(): string {
@@ -65,7 +73,7 @@ export class EngineSession {
   /** Sends a request and reads the answer to its end. */
   async whole(path: string, body: string): Promise<WholeReply> {
     let [status, text, isTooLarge] = [0, '', false];
-    this.limitMs = this.options.limits.wholeAnswerMs;
+    this.limitMs = WHOLE_ANSWER_TIMEOUT_MS;
     const end = await this.send(path, body, 'application/json', {
       onStatus: (given) => {
         status = given;
@@ -80,7 +88,7 @@ export class EngineSession {
     if (this.isAborted) return { kind: 'aborted' };
     if (isTooLarge) return { kind: 'failed', fault: brokenAnswerFault };
     if (end.kind === 'lost') return { kind: 'failed', fault: end.beforeAnswer ? failedFault : brokenAnswerFault };
-    this.options.onBegun();
+    this.options.sink.onReply();
     return { kind: 'reply', status, text };
   }
 
@@ -88,7 +96,7 @@ export class EngineSession {
   async stream(path: string, body: string, reader: StreamReader): Promise<StreamEnd> {
     const pump = new StreamPump(reader, (frames) => this.deliver(frames, reader.usage()), () => this.call.abort());
     let [status, errorText] = [0, ''];
-    this.limitMs = this.options.limits.firstTokenMs;
+    this.limitMs = this.options.limits.FIRST_TOKEN_TIMEOUT_MS;
     const end = await this.send(path, body, 'text/event-stream', {
       onStatus: (given) => {
         status = given;
@@ -100,9 +108,9 @@ export class EngineSession {
           return;
         }
         if (!pump.push(piece)) return;
-        this.lastEventMs = this.options.now();
-        this.limitMs = this.options.limits.chunkGapMs;
-        this.options.onBegun();
+        this.lastEventMs = this.options.clock.now();
+        this.limitMs = this.options.limits.CHUNK_GAP_TIMEOUT_MS;
+        if (pump.outcome === undefined || pump.outcome === 'completed') this.options.sink.onBegun();
       },
     });
     if (pump.outcome === undefined) {
@@ -116,14 +124,14 @@ export class EngineSession {
 
   /** Hands frames to the client in between; for what comes before or between streams. */
   deliver(frames: string, usage: RunningUsage): void {
-    if (frames === '' || this.options.onFrames(frames, usage)) return;
+    if (frames === '' || this.options.sink.onFrames(frames, usage)) return;
     this.isPaused = true;
     this.call.pause();
   }
 
   resume(): void {
     this.isPaused = false;
-    this.lastEventMs = this.options.now();
+    this.lastEventMs = this.options.clock.now();
     this.call.resume();
   }
 
@@ -140,16 +148,16 @@ export class EngineSession {
   }
 
   private async send(path: string, body: string, accept: string, listener: EngineListener) {
-    const { headers, connections, fresh, now } = this.options;
-    const request = { path, body, headers: { ...headers, accept } };
-    this.lastEventMs = now();
+    const { origin, clients, clock, lease: { url } } = this.options;
+    const request = { path, body, headers: engineHeaders(origin, accept) };
+    this.lastEventMs = clock.now();
     this.call = new EngineCall();
     if (this.isAborted) this.call.abort();
     if (this.isPaused) this.call.pause();
-    let end = await this.call.send(connections, request, listener);
+    let end = await this.call.send(clients.get(url), request, listener);
     if (isStaleConnection(end) && !this.isAborted) {
       this.call = new EngineCall();
-      end = await this.call.send(fresh(), request, listener);
+      end = await this.call.send(clients.fresh(url), request, listener);
     }
     this.limitMs = undefined;
     return end;

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { HEDGED_SHARE_MAX, HEDGE_PROMPT_TOKENS_MAX, HedgePolicy } from './hedge-policy.js';
-import { RetryBudget } from './retry-budget.js';
+import { RetryBudget } from '../chat/retry-budget.js';
 
 const policy = (): HedgePolicy => {
   const retries = new RetryBudget(() => 0);

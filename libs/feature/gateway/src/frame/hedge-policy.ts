@@ -1,5 +1,5 @@
 import type { EndpointState } from '@penstock/domain-catalog';
-import type { RetryBudget } from './retry-budget.js';
+import type { RetryBudget } from '../chat/retry-budget.js';
 
 /** Of the requests to an endpoint, this share gets a second attempt at most. */
 export const HEDGED_SHARE_MAX = 0.05;

@@ -1,75 +1,77 @@
 import type { Lease } from '@penstock/contract-commands';
-import type { ChatChunk, RunningUsage } from '@penstock/domain-serving';
 import type { Timers } from '@penstock/kernel';
-import { nothingDelivered, type AttemptOutcome, type EngineAttempt } from './engine-attempt.js';
+import type { Aborted, Failed } from './try-replicas.js';
 
-/** What takes the answer of an attempt. */
-export interface AttemptSink {
-  onChunks(chunks: readonly ChatChunk[]): boolean;
-  onText(text: string): boolean;
+/** What works on a request at one replica. */
+export interface Attempt {
+  /** Looks at its time limits. */
+  tick(nowMs: number): void;
+  /** The client can take more. */
+  resume(): void;
+  abort(): void;
 }
 
-export interface RaceHost extends AttemptSink {
+export interface RaceHost<Try extends Attempt, Done extends { readonly kind: 'completed' }> {
   readonly timers: Timers;
   now(): number;
-  makeAttempt(lease: Lease, sink: AttemptSink): EngineAttempt;
-  run(attempt: EngineAttempt, lease: Lease): Promise<AttemptOutcome>;
-  release(lease: Lease, outcome: AttemptOutcome): void;
+  /** `takesLead` is asked before anything of its answer is handed on. */
+  makeAttempt(lease: Lease, takesLead: () => boolean): Try;
+  run(attempt: Try): Promise<Done | Failed | Aborted>;
+  release(lease: Lease, outcome: Done | Failed | Aborted): void;
   /** A slot elsewhere, at once; undefined when there is none or the second attempt is not within its budget. */
   second(firstReplicaId: string): Promise<Lease | undefined>;
-  /** The first token came, so long after the first attempt was sent. */
+  /** The answer began, so long after the first attempt was sent. */
   observe(ms: number): void;
   /** An attempt leads from here on: what it hands on is the answer. */
-  leads(lease: Lease): void;
+  leads(attempt: Try, lease: Lease): void;
   /** A second attempt was sent, and which of the two led. */
   hedged(winner: 'first' | 'second', loserMs: number): void;
 }
 
-interface Entry {
+interface Entry<Try> {
   readonly lease: Lease;
   readonly sentAtMs: number;
-  readonly attempt: EngineAttempt;
+  readonly attempt: Try;
   engineMs: number | undefined;
+}
+
+interface RaceEnd<Outcome> {
+  readonly outcome: Outcome;
+  readonly lease: Lease;
 }
 
 /**
  * One attempt, and a second one elsewhere when the first token is late: the one whose token comes first is the answer, the other is
  * aborted at once. Nothing of the other reaches the client or its bill; the time that it held a slot is in the request's own.
  */
-export class HedgeRace {
-  private readonly entries: Entry[] = [];
-  private leader: Entry | undefined;
-  private lastEnded: { readonly outcome: AttemptOutcome; readonly lease: Lease } | undefined;
+export class HedgeRace<Try extends Attempt, Done extends { readonly kind: 'completed' }> {
+  private readonly entries: Entry<Try>[] = [];
+  private leader: Entry<Try> | undefined;
+  private lastEnded: RaceEnd<Done | Failed | Aborted> | undefined;
   private isSecondAsked = false;
   private isOver = false;
   private stopTimer: () => void = () => undefined;
-  private settle: (end: { readonly outcome: AttemptOutcome; readonly lease: Lease }) => void = () => undefined;
+  private settle: (end: RaceEnd<Done | Failed | Aborted>) => void = () => undefined;
+  private reject: (error: unknown) => void = () => undefined;
 
-  constructor(private readonly host: RaceHost, private readonly afterMs: number | undefined) {}
+  constructor(private readonly host: RaceHost<Try, Done>, private readonly afterMs: number | undefined) {}
 
   /** Time that slots were held, of both attempts together. */
   get engineMs(): number {
     return this.entries.reduce((total, { engineMs, sentAtMs }) => total + (engineMs ?? this.host.now() - sentAtMs), 0);
   }
 
-  run(lease: Lease): Promise<{ readonly outcome: AttemptOutcome; readonly lease: Lease }> {
-    return new Promise((resolve) => {
+  run(lease: Lease): Promise<RaceEnd<Done | Failed | Aborted>> {
+    return new Promise((resolve, reject) => {
       this.settle = resolve;
+      this.reject = reject;
       this.enter(lease);
       if (this.afterMs !== undefined) this.stopTimer = this.host.timers.after(this.afterMs, () => void this.enterSecond(lease));
     });
   }
 
-  usage(): RunningUsage {
-    return this.leader?.attempt.usage() ?? nothingDelivered;
-  }
-
   tick(nowMs: number): void {
     for (const { attempt } of this.entries) attempt.tick(nowMs);
-  }
-
-  resume(): void {
-    this.leader?.attempt.resume();
   }
 
   abort(): void {
@@ -78,13 +80,9 @@ export class HedgeRace {
 
   private enter(lease: Lease): void {
     const { host } = this;
-    const sink: AttemptSink = {
-      onChunks: (chunks) => !this.takesLead(entry) || host.onChunks(chunks),
-      onText: (text) => !this.takesLead(entry) || host.onText(text),
-    };
-    const entry: Entry = { lease, sentAtMs: host.now(), attempt: host.makeAttempt(lease, sink), engineMs: undefined };
+    const entry: Entry<Try> = { lease, sentAtMs: host.now(), attempt: host.makeAttempt(lease, () => this.takesLead(entry)), engineMs: undefined };
     this.entries.push(entry);
-    void host.run(entry.attempt, lease).then((outcome) => this.ended(entry, outcome));
+    host.run(entry.attempt).then((outcome) => this.ended(entry, outcome), (error: unknown) => this.broke(entry, error));
   }
 
   private async enterSecond({ replicaId }: Lease): Promise<void> {
@@ -100,14 +98,15 @@ export class HedgeRace {
   }
 
   /** True while what the entry hands on is the answer. */
-  private takesLead(entry: Entry): boolean {
+  private takesLead(entry: Entry<Try>): boolean {
     if (this.leader !== undefined) return this.leader === entry;
+    if (this.isOver) return false;
     this.leader = entry;
     this.stopTimer();
     const { host } = this;
     const [first, second] = this.entries;
     host.observe(host.now() - (first ?? entry).sentAtMs);
-    host.leads(entry.lease);
+    host.leads(entry.attempt, entry.lease);
     if (second === undefined) return true;
     const loser = entry === first ? second : first ?? second;
     host.hedged(entry === first ? 'first' : 'second', loser.engineMs ?? host.now() - loser.sentAtMs);
@@ -115,13 +114,26 @@ export class HedgeRace {
     return true;
   }
 
-  private ended(entry: Entry, outcome: AttemptOutcome): void {
-    entry.engineMs = this.host.now() - entry.sentAtMs;
-    this.host.release(entry.lease, outcome);
+  private ended(entry: Entry<Try>, outcome: Done | Failed | Aborted): void {
+    this.release(entry, outcome);
     this.lastEnded = { outcome, lease: entry.lease };
     if (outcome.kind === 'completed') this.takesLead(entry);
     if (this.leader === entry) this.finish(outcome, entry.lease);
     else this.finishWhenAllEnded();
+  }
+
+  /** An error of our own. */
+  private broke(entry: Entry<Try>, error: unknown): void {
+    this.release(entry, { kind: 'aborted' });
+    this.isOver = true;
+    this.stopTimer();
+    this.abort();
+    this.reject(error);
+  }
+
+  private release(entry: Entry<Try>, outcome: Done | Failed | Aborted): void {
+    entry.engineMs = this.host.now() - entry.sentAtMs;
+    this.host.release(entry.lease, outcome);
   }
 
   /** Nobody led and nobody can any more: how the last one ended is how the request ended. */
@@ -130,7 +142,7 @@ export class HedgeRace {
     this.finish(this.lastEnded.outcome, this.lastEnded.lease);
   }
 
-  private finish(outcome: AttemptOutcome, lease: Lease): void {
+  private finish(outcome: Done | Failed | Aborted, lease: Lease): void {
     this.isOver = true;
     this.stopTimer();
     this.settle({ outcome, lease });
