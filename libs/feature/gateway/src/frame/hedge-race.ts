@@ -20,12 +20,22 @@ export interface RaceHost<Try extends Attempt, Done extends { readonly kind: 'co
   release(lease: Lease, outcome: Done | Failed | Aborted): void;
   /** A slot elsewhere, at once; undefined when there is none or the second attempt is not within its budget. */
   second(firstReplicaId: string): Promise<Lease | undefined>;
-  /** The answer began, so long after the first attempt was sent. */
+  /** What was waited for came, so long after the first attempt was sent. */
   observe(ms: number): void;
   /** An attempt leads from here on: what it hands on is the answer. */
   leads(attempt: Try, lease: Lease): void;
-  /** A second attempt was sent, and which of the two led. */
-  hedged(winner: 'first' | 'second', loserMs: number): void;
+  /** A second attempt was sent, and how that came out. */
+  hedged(hedge: Hedge): void;
+}
+
+/** How a second attempt came out: which of the two was the answer, or that neither was. */
+export interface Hedge {
+  readonly winner: 'first' | 'second' | 'none';
+  readonly replicaIds: readonly [first: string, second: string];
+  /** How long after the first attempt the second one was sent, in milliseconds. */
+  readonly afterMs: number;
+  /** How long slots were held whose answer was not used, in milliseconds. */
+  readonly loserMs: number;
 }
 
 interface Entry<Try> {
@@ -41,8 +51,8 @@ interface RaceEnd<Outcome> {
 }
 
 /**
- * One attempt, and a second one elsewhere when the first token is late: the one whose token comes first is the answer, the other is
- * aborted at once. Nothing of the other reaches the client or its bill; the time that it held a slot is in the request's own.
+ * One attempt, and a second one elsewhere when the first token is late, or the answer where it comes whole: the one from which that comes
+ * first is the answer, the other is aborted at once. Nothing of the other reaches the client or its bill; the time that it held a slot is in the request's own.
  */
 export class HedgeRace<Try extends Attempt, Done extends { readonly kind: 'completed' }> {
   private readonly entries: Entry<Try>[] = [];
@@ -101,23 +111,34 @@ export class HedgeRace<Try extends Attempt, Done extends { readonly kind: 'compl
   private takesLead(entry: Entry<Try>): boolean {
     if (this.leader !== undefined) return this.leader === entry;
     if (this.isOver) return false;
+    this.host.observe(this.host.now() - (this.entries[0] ?? entry).sentAtMs);
+    this.lead(entry);
+    return true;
+  }
+
+  private lead(entry: Entry<Try>): void {
     this.leader = entry;
     this.stopTimer();
-    const { host } = this;
-    const [first, second] = this.entries;
-    host.observe(host.now() - (first ?? entry).sentAtMs);
+    const { host, entries: [first, second] } = this;
     host.leads(entry.attempt, entry.lease);
-    if (second === undefined) return true;
-    const loser = entry === first ? second : first ?? second;
-    host.hedged(entry === first ? 'first' : 'second', loser.engineMs ?? host.now() - loser.sentAtMs);
+    if (first === undefined || second === undefined) return;
+    const loser = entry === first ? second : first;
+    this.tell(entry === first ? 'first' : 'second', loser.engineMs ?? host.now() - loser.sentAtMs);
     loser.attempt.abort();
-    return true;
+  }
+
+  private tell(winner: Hedge['winner'], loserMs: number): void {
+    const { host, entries: [first, second] } = this;
+    if (first === undefined || second === undefined) return;
+    host.hedged({ winner, replicaIds: [first.lease.replicaId, second.lease.replicaId], afterMs: second.sentAtMs - first.sentAtMs, loserMs });
   }
 
   private ended(entry: Entry<Try>, outcome: Done | Failed | Aborted): void {
     this.release(entry, outcome);
     this.lastEnded = { outcome, lease: entry.lease };
     if (outcome.kind === 'completed') this.takesLead(entry);
+    // A request that is at fault itself is so everywhere.
+    else if (outcome.kind === 'failed' && !outcome.fault.retryElsewhere && this.leader === undefined && !this.isOver) this.lead(entry);
     if (this.leader === entry) this.finish(outcome, entry.lease);
     else this.finishWhenAllEnded();
   }
@@ -139,6 +160,7 @@ export class HedgeRace<Try extends Attempt, Done extends { readonly kind: 'compl
   /** Nobody led and nobody can any more: how the last one ended is how the request ended. */
   private finishWhenAllEnded(): void {
     if (this.leader !== undefined || this.isSecondAsked || this.lastEnded === undefined || this.entries.some(({ engineMs }) => engineMs === undefined)) return;
+    this.tell('none', this.engineMs);
     this.finish(this.lastEnded.outcome, this.lastEnded.lease);
   }
 

@@ -8,6 +8,7 @@ import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
 import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from './exchange-end.js';
+import type { Awaited } from './hedge-policy.js';
 import { HedgeRace, type Attempt } from './hedge-race.js';
 import { keepAlive } from './keep-alive.js';
 import type { ModelJob, UsageLedger } from './model-work.js';
@@ -34,6 +35,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
   private race: HedgeRace<Try, Done> | undefined;
   private gone: AbortController | undefined;
   private hasLeft = false;
+  private hasHedged = false;
   private lease: Lease | undefined;
   private queueMs = 0;
   private engineMs = 0;
@@ -93,6 +95,10 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     return this.hasLeft;
   }
 
+  get isSpent(): boolean {
+    return this.hasHedged;
+  }
+
   goneSignal(): AbortSignal {
     this.gone ??= new AbortController();
     if (this.hasLeft) this.gone.abort();
@@ -104,14 +110,14 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
   }
 
   async work(lease: Lease): Promise<Done | Failed | Aborted> {
-    const { parts } = this;
+    const { parts, job } = this;
     this.lease = lease;
     this.queueMs += lease.queuedMs;
     if (this.hasLeft) {
       parts.leases.release(lease, 'aborted');
       return { kind: 'aborted' };
     }
-    if (this.mayHedge(lease)) return this.runRace(lease);
+    if (job.metered !== null && parts.hedges.isOn(job.endpoint)) return this.runRace(lease, this.asksForStream(lease) ? 'first-token' : job.metered);
     const sentAtMs = parts.clock.now();
     const attempt = this.makeAttempt(lease, undefined);
     this.attempt = attempt;
@@ -131,12 +137,8 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     this.engineMs += engineMs;
   }
 
-  private mayHedge(lease: Lease): boolean {
-    return this.parts.hedges.isOn(this.job.endpoint) && this.asksForStream(lease);
-  }
-
-  /** Goes on at a second replica where the first token is late. */
-  private async runRace(first: Lease): Promise<Done | Failed | Aborted> {
+  /** Goes on at a second replica where what is awaited of the first one is late. */
+  private async runRace(first: Lease, awaited: Awaited): Promise<Done | Failed | Aborted> {
     const { parts, job: { requestId, endpoint: { endpointId } } } = this;
     const race = new HedgeRace<Try, Done>({
       timers: parts.timers,
@@ -145,17 +147,19 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
       run: (attempt) => this.runAttempt(attempt),
       release: (lease, outcome) => parts.leases.release(lease, leaseOutcome(outcome)),
       second: (replicaId) => this.secondSlot(replicaId),
-      observe: (ms) => parts.hedges.observe(endpointId, ms),
+      observe: (ms) => parts.hedges.observe(endpointId, awaited, ms),
       leads: (attempt, lease) => {
         this.attempt = attempt;
         this.lease = lease;
       },
-      hedged: (winner, loserMs) => {
-        parts.metrics.hedges.inc({ winner });
-        parts.metrics.hedgeLoserSeconds.inc(loserMs / 1_000);
-        parts.logger.info({ requestId, endpointId, winner, loserMs }, 'the first token was late, so a second replica was asked');
+      hedged: (hedge) => {
+        this.hasHedged = true;
+        parts.hedged.note(requestId, hedge);
+        parts.metrics.hedges.inc({ winner: hedge.winner });
+        parts.metrics.hedgeLoserSeconds.inc(hedge.loserMs / 1_000);
+        parts.logger.info({ requestId, endpointId, awaited, ...hedge }, 'the answer was late, so a second replica was asked');
       },
-    }, parts.hedges.begin(endpointId, this.promptTokensEstimate));
+    }, parts.hedges.begin(endpointId, awaited, { promptTokens: this.promptTokensEstimate, answerTokens: awaited === 'first-token' ? 0 : this.answerTokensMax }));
     this.race = race;
     let outcome: Done | Failed | Aborted | undefined;
     try {
