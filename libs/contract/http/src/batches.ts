@@ -1,5 +1,6 @@
 import { batchObject, fileObject } from '@penstock/contract-commands';
 import { z } from 'zod';
+import { metadata } from './chat.js';
 
 export const fileList = z.object({
   object: z.literal('list'),
@@ -20,7 +21,7 @@ export const createBatchRequest = z.object({
   input_file_id: z.string().min(1).max(128),
   endpoint: z.enum(['/v1/chat/completions', '/v1/completions', '/v1/embeddings']),
   completion_window: z.literal('24h'),
-  metadata: z.record(z.string().max(64), z.string().max(512)).nullable().optional(),
+  metadata: metadata.nullable().optional(),
 });
 export const batchList = z.object({
   object: z.literal('list'),

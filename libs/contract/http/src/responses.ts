@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { metadata } from './chat.js';
 import { serviceTier } from './service-tier.js';
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
@@ -47,7 +48,8 @@ export const responseRequest = z.looseObject({
   reasoning: optional(z.looseObject({ effort: optional(z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])) })),
   service_tier: optional(serviceTier),
   truncation: optional(z.enum(['auto', 'disabled'])),
-  metadata: optional(z.record(z.string().max(64), z.string().max(512))),
+  metadata: optional(metadata),
+  safety_identifier: optional(z.string().max(64)),
   background: optional(z.literal(false, 'only false is taken: answers are not made in the background')),
   user: optional(z.string().max(512)),
 });

@@ -20,6 +20,7 @@ export interface AnswerMessage {
   readonly reasoning?: string;
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly AnswerToolCall[];
+  readonly function_call?: { readonly name: string; readonly arguments: string };
 }
 
 export interface ChatAnswer extends AnswerIdentity {
@@ -78,6 +79,7 @@ function readMessage(message: Readonly<Record<string, unknown>>, identity: Answe
     ...(typeof message['reasoning'] === 'string' ? { reasoning: message['reasoning'] } : {}),
     ...(typeof message['reasoning_content'] === 'string' ? { reasoning_content: message['reasoning_content'] } : {}),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
+    ...(isRecord(message['function_call']) ? { function_call: { name: textOr(message['function_call']['name'], ''), arguments: textOr(message['function_call']['arguments'], '') } } : {}),
   };
 }
 

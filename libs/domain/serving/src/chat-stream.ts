@@ -151,7 +151,7 @@ export class ChatStream {
       chunks.push(this.chunk(index, { role: 'assistant', content: delta?.tool_calls === undefined ? '' : null, refusal: null }, null, undefined));
     }
     const logprobs = choice['logprobs'] ?? undefined;
-    if (delta !== undefined || (logprobs !== undefined && finish.kind === 'open')) {
+    if (delta !== undefined || (logprobs !== undefined && (finish.kind === 'open' || hasEntries(logprobs)))) {
       this.pieces += 1;
       chunks.push(this.chunk(index, delta ?? { content: '' }, null, logprobs));
     }
@@ -198,4 +198,9 @@ export class ChatStream {
     this.outcome = fault;
     return { chunks, outcome: fault };
   }
+}
+
+/** Whether logprobs say something: an engine may tell those of a token without text with the finish reason. */
+function hasEntries(logprobs: unknown): boolean {
+  return isRecord(logprobs) && [logprobs['content'], logprobs['refusal']].some((list) => Array.isArray(list) && list.length > 0);
 }

@@ -1,4 +1,5 @@
 import { completionRequest, type ApiFault, type CompletionRequest } from '@penstock/contract-http';
+import { PLATFORM_FIELDS } from './chat-request.js';
 import { editJson, unsetMembers } from './edit-json.js';
 import type { EngineDialect } from './engine-dialect.js';
 import type { JsonDocument } from './read-json.js';
@@ -68,7 +69,7 @@ export function toEngineCompletion(document: JsonDocument, request: CompletionRe
       ...(typeof request.logprobs === 'number' ? dialect.completionLogprobs(request.logprobs) : {}),
     },
     remove: new Set([
-      ...dialect.fieldsToStrip.filter((field) => !OWN_FIELDS.has(field)), 'stream_options', 'user', 'suffix', 'best_of',
+      ...dialect.fieldsToStrip.filter((field) => !OWN_FIELDS.has(field)), ...PLATFORM_FIELDS, 'suffix', 'best_of', 'messages',
       ...(dialect.echoesPrompts ? [] : ['echo']), ...unsetMembers(request),
     ]),
   });

@@ -55,6 +55,19 @@ describe('vLLM', () => {
     expect(fold(vllm, [chunk(0, 1), chunk(1, 1), chunk(0, 2), last]).completionTokens).toBe(5);
   });
 
+  test.each([
+    '{"object":"error","message":"M","type":"BadRequestError","param":null,"code":400}', '{"statusCode":400,"message":"M"}', '{"detail":"M"}', '{"error":"M"}', '{"error":{"object":"error","message":"M","type":"x","code":400}}',
+  ])('an error of any shape keeps its words: %s', (text) => {
+    const words = (message: string) => vllm.readFault(400, JSON.parse(text.replace('M', message)));
+    expect(words('no tools here')).toMatchObject({ code: 'request_rejected_by_engine', message: 'no tools here' });
+    expect(words("This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens")).toMatchObject({ code: 'context_length_exceeded', message: expect.stringContaining('2048') });
+  });
+
+  test('an error in a stream is one with the status that the engine meant', () => {
+    expect(vllm.readFault(200, { object: 'error', message: 'bad', type: 'BadRequestError', code: 400 })).toMatchObject({ code: 'request_rejected_by_engine', message: 'bad' });
+    expect(vllm.readFault(200, { error: { message: 'bad', http_status_code: 422 } })).toMatchObject({ code: 'request_rejected_by_engine', message: 'bad' });
+  });
+
   test('a dead engine under status 200 is a fault that names nothing of the inside', () => {
     const fault = vllm.readFault(200, { error: { message: 'EngineCore encountered an issue. See stack trace (above) for the root cause.', type: 'InternalServerError', param: null, code: 500 } });
     expect(fault).toMatchObject({ code: 'replica_failed', retryElsewhere: true });

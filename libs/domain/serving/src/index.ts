@@ -12,6 +12,7 @@ export * from './completion-request.js';
 export * from './completion-stream.js';
 export * from './edit-json.js';
 export * from './embedding-answer.js';
+export * from './embedding-request.js';
 export * from './engine-dialect.js';
 export * from './engine-driver.js';
 export * from './engine-fault.js';

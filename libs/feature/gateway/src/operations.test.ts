@@ -1,5 +1,6 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { admitRequest } from '@penstock/contract-commands';
 import { embeddingList, moderationAnswer, responseObject, textCompletion } from '@penstock/contract-http';
 import { eventually } from '@penstock/testing-kit';
 import OpenAI, { BadRequestError, NotFoundError } from 'openai';
@@ -88,6 +89,11 @@ describe('completions', () => {
     expect(requests()).toHaveLength(0);
   });
 
+  test('bring along neither another input nor what is meant for the platform', async () => {
+    await client().completions.create({ model: MODEL, prompt: 'x', prompt_embeds: 'AAAA', messages: [], metadata: {}, store: true, top_k: 3 } as unknown as OpenAI.CompletionCreateParamsNonStreaming);
+    expect(Object.keys(requests()[0]?.body ?? {}).sort()).toEqual(['cache_salt', 'max_tokens', 'model', 'prompt', 'stream', 'top_k']);
+  });
+
   test('say of a prompt that is too long which field it came in', async () => {
     everywhere(({ response }) => void response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: `This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens`, type: 'BadRequestError', param: 'input_tokens', code: 400 } })));
     await expect(client().completions.create({ model: MODEL, prompt: 'x' })).rejects.toMatchObject({ constructor: BadRequestError, code: 'context_length_exceeded', param: 'prompt' });
@@ -160,6 +166,11 @@ describe('embeddings', () => {
     expect(requests()).toHaveLength(0);
   });
 
+  test('bring nothing along that an engine would fetch, or that would let it mix tenants', async () => {
+    await post('/v1/embeddings', { model: MODEL, input: 'x', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/' } }] }], cache_salt: 'theirs', kv_transfer_params: {}, request_id: 'x' });
+    expect(requests()[0]?.body).toEqual({ model: 'inner-model', input: 'x', encoding_format: 'float', cache_salt: expect.not.stringContaining('theirs') });
+  });
+
   test('of a model that has no vectors are an error, not zeros', async () => {
     everywhere(json({ data: [{ index: 0, object: 'embedding', embedding: [null, null] }], usage: { prompt_tokens: 1, total_tokens: 1 } }));
     expect((await post('/v1/embeddings', { model: MODEL, input: 'x' })).status).toBe(502);
@@ -200,6 +211,22 @@ describe('responses', () => {
     expect((await world.fetch(`/v1/responses/${kept.id}`, { key })).status).toBe(404);
     await client().responses.delete(kept.id);
     await expect(client().responses.create({ model: MODEL, input: 'x', previous_response_id: kept.id })).rejects.toMatchObject({ code: 'response_not_found', param: 'previous_response_id' });
+  });
+
+  test('that are refused after their headers are failed from their first event to their last', async () => {
+    const slow = await startWorld({ settings: { EARLY_HEADERS_AFTER_MS: '1', HEARTBEAT_INTERVAL_MS: '1' } });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    slow.commands.serve(admitRequest, async () => {
+      await released;
+      return { kind: 'refused', refusal: { code: 'queue_timeout', message: 'The queue was too long.' } };
+    });
+    const stream = await new OpenAI({ apiKey: slow.key, baseURL: `${slow.url}/v1`, maxRetries: 0 }).responses.create({ model: MODEL, input: 'x', stream: true });
+    release();
+    const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+    for await (const event of stream) events.push(event);
+    await slow.close();
+    expect(events.map(({ type, sequence_number: number }) => [number, type])).toEqual([[0, 'response.created'], [1, 'response.in_progress'], [2, 'response.failed']]);
+    expect(events.at(-1)).toMatchObject({ response: { status: 'failed', error: { code: 'server_error', message: 'The queue was too long.' } } });
   });
 
   test('that break off are failed, and counted', async () => {
@@ -264,6 +291,8 @@ describe('ranking, scoring, classes and tokens', () => {
     everywhere(json({ prompt: 'hello world' }));
     expect(await (await post('/v1/detokenize', { model: MODEL, tokens: [7, 8] })).json()).toEqual({ prompt: 'hello world' });
     expect((await post('/v1/tokenize', { model: MODEL })).status).toBe(400);
+    const remote = await post('/v1/tokenize', { model: MODEL, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/' } }] }] });
+    expect([remote.status, await remote.json()]).toMatchObject([400, { error: { code: 'unsupported_value', param: 'messages[0].content[0].image_url' } }]);
     everywhere(answerAll);
     await world.chat({});
     expect(await world.usage(1)).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { ResponseInputItem, ResponseRequest } from '@penstock/contract-http';
-import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, readJson, toChatBody, type ResponseBody } from '@penstock/domain-serving';
+import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, readJson, toChatBody, type JsonDocument, type ResponseBody } from '@penstock/domain-serving';
 import { isId } from '@penstock/kernel';
 import { withinContext } from '../chat/chat-tokens.js';
 import type { GatewayPorts } from '../gateway-ports.js';
@@ -40,11 +40,12 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
   }
 
   private async create(call: RouteCall): Promise<typeof ANSWERED> {
-    const checked = checkResponseRequest(readDocument(call.request.body));
+    const document = readDocument(call.request.body);
+    const checked = checkResponseRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
     const { request } = checked;
     const earlier = await this.earlierItems(call, request);
-    const job = this.translate(call, request, earlier);
+    const job = this.translate(call, document, request, earlier);
     const make = (context: OperationContext): ResponseOperation => {
       const fault = contextFault(job.chat, context.contextTokens);
       if (fault !== undefined) throw new RequestFault({ ...fault, message: fault.message.replaceAll('max_completion_tokens', 'max_output_tokens'), param: 'max_output_tokens' });
@@ -54,10 +55,10 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     return this.desk.serve(call, { name: 'responses', model: request.model, body: request, serviceTier: request.service_tier, make });
   }
 
-  private translate(call: RouteCall, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {
-    const translated = toChatBody(request, earlier);
+  private translate(call: RouteCall, document: JsonDocument, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {
+    const translated = toChatBody(document, request, earlier);
     if (translated.kind === 'fault') throw new RequestFault(translated.fault);
-    const read = readJson(JSON.stringify(translated.body));
+    const read = readJson(translated.text);
     if (read.kind === 'fault') throw new RequestFault(read.fault);
     const chat = checkChatRequest(read.document);
     if (chat.kind === 'fault') throw new RequestFault({ ...chat.fault, param: 'input' });

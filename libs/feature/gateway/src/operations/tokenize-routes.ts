@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { DetokenizeRequest, TokenizeRequest } from '@penstock/contract-http';
-import { brokenAnswerFault, noUsage, readOptionalReply, type EngineFault } from '@penstock/domain-serving';
+import { brokenAnswerFault, noUsage, readOptionalReply, remoteContentFault, type EngineFault } from '@penstock/domain-serving';
 import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type ANSWERED, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import type { EngineSession } from './engine-session.js';
@@ -24,6 +24,8 @@ export class TokenizeRoutes implements RouteGroup {
     const { body: request } = call;
     const hasPrompt = typeof request.prompt === 'string';
     if (hasPrompt === Array.isArray(request.messages)) throw new RequestFault({ code: hasPrompt ? 'invalid_value' : 'missing_required_parameter', message: `Send either 'prompt' or 'messages'.`, param: 'prompt' });
+    const remote = remoteContentFault(request.messages ?? []);
+    if (remote !== undefined) throw new RequestFault(remote);
     return this.serve(call, 'tokenize', request.model, (session, context) => tokenize(session, request, context));
   }
 
