@@ -8,6 +8,8 @@ export const modelObject = z.object({
   owned_by: z.string(),
 });
 
+export const modelDeleted = z.object({ id: z.string(), object: z.literal('model'), deleted: z.literal(true) });
+
 export const modelList = z.object({ object: z.literal('list'), data: z.array(modelObject) });
 
 /** Body of `POST /v1/models/deploy`. */

@@ -77,3 +77,10 @@ export const responseObject = z.looseObject({
 
 export const responseItemList = z.object({ object: z.literal('list'), data: z.array(z.looseObject({ id: z.string() })), first_id: z.string().nullable(), last_id: z.string().nullable(), has_more: z.boolean() });
 export const responseDeleted = z.object({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) });
+
+export const responseItemsQuery = z.object({
+  after: z.string().max(128).optional(),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+});
+export const responseInputTokens = z.object({ object: z.literal('response.input_tokens'), input_tokens: z.int() });

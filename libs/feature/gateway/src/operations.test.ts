@@ -213,6 +213,22 @@ describe('responses', () => {
     await expect(client().responses.create({ model: MODEL, input: 'x', previous_response_id: kept.id })).rejects.toMatchObject({ code: 'response_not_found', param: 'previous_response_id' });
   });
 
+  test('have input that is listed page by page, is counted before it is sent, and no answer to cancel', async () => {
+    const input = ['a', 'b', 'c'].map((content) => ({ role: 'user' as const, content }));
+    const { id } = await client().responses.create({ model: MODEL, input, store: true });
+    const texts: string[] = [];
+    for await (const item of client().responses.inputItems.list(id, { limit: 2, order: 'asc' })) texts.push(JSON.stringify(item));
+    expect(texts.map((text) => /"text":"(.)"/.exec(text)?.[1])).toEqual(['a', 'b', 'c']);
+    await expect(client().responses.inputItems.list(id, { after: 'item_x' })).rejects.toMatchObject({ status: 400, param: 'after' });
+    await expect(client().responses.cancel(id)).rejects.toMatchObject({ constructor: BadRequestError, code: 'unsupported_operation', message: expect.stringContaining('Cannot cancel a synchronous response') });
+    await expect(client().responses.cancel('resp_x')).rejects.toThrow(NotFoundError);
+    everywhere(json({ count: 3, max_model_len: 9, tokens: [7, 8, 9], token_strs: null }));
+    const tools = [{ type: 'function' as const, name: 'f', parameters: {}, strict: null }];
+    expect(await client().responses.inputTokens.count({ model: MODEL, input: 'd', instructions: 'brief', tools, previous_response_id: id })).toEqual({ object: 'response.input_tokens', input_tokens: 3 });
+    expect(requests().at(-1)).toMatchObject({ path: '/tokenize', body: { model: 'inner-model', tools: [{ type: 'function', function: { name: 'f' } }] } });
+    expect((requests().find(({ path }) => path === '/tokenize')?.body['messages'] as { content: string }[]).map(({ content }) => content)).toEqual(['brief', 'a', 'b', 'c', 't0 t1 t2 ', 'd']);
+  });
+
   test('that are refused after their headers are failed from their first event to their last', async () => {
     const slow = await startWorld({ settings: { EARLY_HEADERS_AFTER_MS: '1', HEARTBEAT_INTERVAL_MS: '1' } });
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
