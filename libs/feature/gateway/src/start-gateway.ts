@@ -20,6 +20,7 @@ import { GatewayModule, routeGroups } from './gateway.module.js';
 import type { GatewayPorts } from './gateway-ports.js';
 import { closeViews, followViews, type GatewayViews } from './gateway-views.js';
 import { CallerCheck } from './http/caller.js';
+import { answerCrossOrigin } from './http/cross-origin.js';
 import { FaultFilter } from './http/fault-filter.js';
 import { OpenStreams } from './http/open-streams.js';
 import { DirectRoutes, type DirectRoute } from './http/direct-routes.js';
@@ -92,6 +93,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         app.useGlobalFilters(new FaultFilter(chat.logger));
         state.streams = app.get(OpenStreams);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
+        answerCrossOrigin(instance, config.CORS_ORIGINS);
         const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
         await registerRoutes(instance, groups, { ...parts, stored });
         const direct = new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));

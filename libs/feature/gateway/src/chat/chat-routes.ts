@@ -10,6 +10,7 @@ import { GATEWAY_VIEWS } from '../tokens.js';
 import { findTextModel } from '../frame/find-model.js';
 import { ModelDesk } from '../frame/model-desk.js';
 import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
+import { nameCaller } from '../frame/openai-headers.js';
 import { ChatExchange } from './chat-exchange.js';
 import { CHAT_PARTS, type ChatJob, type ChatParts } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
@@ -29,6 +30,7 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
   ) {}
 
   prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): ChatJob {
+    nameCaller(call);
     const document = readDocument(call.request.body);
     const checked = checkChatRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);

@@ -11,6 +11,7 @@ import { GATEWAY_VIEWS } from '../tokens.js';
 import { findTextModel } from '../frame/find-model.js';
 import { ModelDesk } from '../frame/model-desk.js';
 import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
+import { nameCaller } from '../frame/openai-headers.js';
 import { OperationExchange, type OperationJob } from './operation-exchange.js';
 import type { Operation } from './operation.js';
 
@@ -35,6 +36,8 @@ export interface OperationAsk {
   /** OpenAI's `service_tier`, where the route has it. */
   readonly serviceTier?: unknown;
   readonly make: (context: OperationContext) => Operation;
+  /** Where the request has what the model reads, when that is not `input`. */
+  readonly inputField?: string;
 }
 
 /** Carries out every kind of request to a model other than chats and tensors. */
@@ -60,12 +63,13 @@ class OperationWork implements ModelWork<OperationJob> {
   }
 
   prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): OperationJob {
+    nameCaller(call);
     const { principal, requestId, batchId } = call;
-    const { name, model, body, serviceTier, make } = this.ask;
+    const { name, model, body, serviceTier, make, inputField = 'input' } = this.ask;
     const words = callerWords(call.request.headers, body);
     const endpoint = findTextModel(this.views, model, call, words);
     const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
-    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
+    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes, inputField);
     const operation = make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
