@@ -6,6 +6,7 @@ export * from './artifact-source.js';
 export * from './batch-job-cancel-requested.v1.js';
 export * from './batch-job-chunk-completed.v1.js';
 export * from './batch-job-created.v1.js';
+export * from './batch-job-created.v2.js';
 export * from './batch-job-failed.v1.js';
 export * from './batch-job-finished.v1.js';
 export * from './batch-job-started.v1.js';

@@ -19,9 +19,11 @@ export const fileDeleted = z.object({ id: z.string(), object: z.literal('file'),
 
 export const createBatchRequest = z.object({
   input_file_id: z.string().min(1).max(128),
-  endpoint: z.enum(['/v1/chat/completions', '/v1/completions', '/v1/embeddings']),
+  endpoint: z.enum(['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses', '/v1/moderations']),
   completion_window: z.literal('24h'),
   metadata: metadata.nullable().optional(),
+  /** How long the result files are kept after they were made. */
+  output_expires_after: z.object({ anchor: z.literal('created_at'), seconds: z.int().min(3_600).max(2_592_000) }).nullable().optional(),
 });
 export const batchList = z.object({
   object: z.literal('list'),

@@ -28,7 +28,7 @@ export class BatchesRoutes implements RouteGroup {
     const { body, principal } = call;
     if (!isId(body.input_file_id)) throw new RequestFault({ code: 'file_not_found', message: `No such File object: ${body.input_file_id}`, param: 'input_file_id' });
     const { organisationId, projectId, keyId } = principal;
-    return askService(this.ports, createBatch, { organisationId, projectId, keyId, inputFileId: body.input_file_id, endpoint: body.endpoint, completionWindow: body.completion_window, metadata: body.metadata ?? null }, call, {
+    return askService(this.ports, createBatch, { organisationId, projectId, keyId, inputFileId: body.input_file_id, endpoint: body.endpoint, completionWindow: body.completion_window, metadata: body.metadata ?? null, outputExpiresAfterSeconds: body.output_expires_after?.seconds ?? null }, call, {
       params: { inputFileId: 'input_file_id', completionWindow: 'completion_window' },
     });
   }
