@@ -12,14 +12,17 @@ import { GATEWAY_PORTS } from '../tokens.js';
 type ListQuery = z.output<typeof batchListQuery>;
 type CreateBody = z.output<typeof createBatchRequest>;
 
+/** A batch in a path is what OpenAI's API calls `id` in its errors. */
+const NAMED = { params: { batch_id: 'id' } } as const;
+
 /** OpenAI's batch routes; the batch service does the work. Another organisation's batch is answered like one that never was. */
 @Injectable()
 export class BatchesRoutes implements RouteGroup {
   readonly handlers = [
     onRoute<unknown, CreateBody>('POST /v1/batches', (call) => this.create(call)),
     onRoute<ListQuery>('GET /v1/batches', (call) => this.list(call)),
-    onRoute('GET /v1/batches/{batch_id}', (call) => askService(this.ports, getBatch, { organisationId: call.principal.organisationId, batchId: batchIdOf(call) }, call)),
-    onRoute('POST /v1/batches/{batch_id}/cancel', (call) => askService(this.ports, cancelBatch, { organisationId: call.principal.organisationId, batchId: batchIdOf(call) }, call)),
+    onRoute('GET /v1/batches/{batch_id}', (call) => askService(this.ports, getBatch, { organisationId: call.principal.organisationId, batchId: batchIdOf(call) }, call, NAMED)),
+    onRoute('POST /v1/batches/{batch_id}/cancel', (call) => askService(this.ports, cancelBatch, { organisationId: call.principal.organisationId, batchId: batchIdOf(call) }, call, NAMED)),
   ];
 
   constructor(@Inject(GATEWAY_PORTS) private readonly ports: GatewayPorts) {}
@@ -42,6 +45,6 @@ export class BatchesRoutes implements RouteGroup {
 
 function batchIdOf({ params }: RouteCall): string {
   const id = params['batch_id'] ?? '';
-  if (!isId(id)) throw new RequestFault({ code: 'batch_not_found', message: 'No such batch.', param: 'batch_id' });
+  if (!isId(id)) throw new RequestFault({ code: 'batch_not_found', message: `No batch found with id '${id.slice(0, 60)}'.`, param: 'id' });
   return id;
 }
