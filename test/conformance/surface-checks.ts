@@ -26,6 +26,7 @@ export function surfaceChecks({ OpenAI: Client }: OpenAiPackage): readonly Check
     { name: 'the input of a response is counted', run: (target) => countsInput(clientOf(target), target) },
     { name: 'a batch job of responses', run: (target) => respondsInBatch(clientOf(target), target) },
     { name: 'tokenize and back', run: (target) => tokenizes(target) },
+    { name: 'what a model cannot read is the caller\'s fault', run: (target) => refusesUnreadable(target) },
     { name: 'compressed bodies', run: (target) => takesCompressed(target) },
     { name: 'null means not set', run: (target) => takesNulls(target) },
     { name: 'embeddings as base64, numbers and token lists', needs: 'embeddings', run: (target) => embeds(clientOf(target), target) },
@@ -108,6 +109,20 @@ async function tokenizes(target: Target): Promise<void> {
   if (target.engine === 'engine-sim') return;
   strictEqual(detokenizeAnswer.parse(await post(target, '/detokenize', { model: target.model, tokens })).prompt.trim(), 'hello world');
   ok(tokenizeAnswer.parse(await post(target, '/tokenize', { model: target.model, messages: [{ role: 'user', content: 'hello world' }] })).count > count, 'the chat template adds nothing');
+}
+
+/** An engine that fails on these would be taken for a broken one, and every caller of it would pay. */
+async function refusesUnreadable(target: Target): Promise<void> {
+  // The simulated engine reads everything.
+  if (target.engine !== 'llama.cpp') return;
+  const messages = [{ role: 'user', content: 'hi' }];
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
+  const answers = await Promise.all([
+    post(target, '/chat/completions', { model: target.model, messages: [{ role: 'user', content: [image] }] }, 400),
+    post(target, '/chat/completions', { model: target.model, messages, tools: [{ type: 'custom', custom: { name: 'x' } }] }, 400),
+    post(target, '/detokenize', { model: target.model, tokens: [9_999_999] }, 400),
+  ]);
+  deepStrictEqual(answers.map((body) => openAiErrorBody.parse(body).error.code), ['unsupported_value', 'request_rejected_by_engine', 'request_rejected_by_engine']);
 }
 
 async function takesCompressed(target: Target): Promise<void> {

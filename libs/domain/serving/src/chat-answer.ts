@@ -3,6 +3,7 @@ import { failedFault } from './engine-fault.js';
 import { addUsage, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
 import { toolCallId } from './chat-delta.js';
+import { readChatLogprobs, type ChatLogprobs } from './chat-logprobs.js';
 import { brokenAnswerFault, type AnswerIdentity } from './chat-stream.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { readFinishReason, type FinishReason } from './finish-reason.js';
@@ -25,7 +26,7 @@ export interface AnswerMessage {
 
 export interface ChatAnswer extends AnswerIdentity {
   readonly object: 'chat.completion';
-  readonly choices: readonly { readonly index: number; readonly message: AnswerMessage; readonly logprobs: unknown; readonly finish_reason: FinishReason }[];
+  readonly choices: readonly { readonly index: number; readonly message: AnswerMessage; readonly logprobs: ChatLogprobs | null; readonly finish_reason: FinishReason }[];
   readonly usage: ChatUsage;
 }
 
@@ -59,7 +60,7 @@ function readChoices(body: unknown, identity: AnswerIdentity): ChatAnswer['choic
     const finish = readFinishReason(choice['finish_reason']);
     if (finish.kind !== 'ended') return undefined;
     const index = typeof choice['index'] === 'number' ? choice['index'] : position;
-    choices.push({ index, message: readMessage(choice['message'], identity, index), logprobs: choice['logprobs'] ?? null, finish_reason: finish.reason });
+    choices.push({ index, message: readMessage(choice['message'], identity, index), logprobs: readChatLogprobs(choice['logprobs']), finish_reason: finish.reason });
   }
   return choices;
 }

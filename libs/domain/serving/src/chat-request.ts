@@ -1,4 +1,5 @@
 import { chatCompletionRequest, type ApiFault, type ChatCompletionRequest } from '@penstock/contract-http';
+import { kindFault } from './chat-kinds.js';
 import type { EngineDialect } from './engine-dialect.js';
 import { editJson, unsetMembers } from './edit-json.js';
 import { isRecord } from './json-fields.js';
@@ -11,7 +12,7 @@ export type CheckedChatRequest = { readonly kind: 'checked'; readonly request: C
 export function checkChatRequest(document: JsonDocument): CheckedChatRequest {
   const parsed = chatCompletionRequest.safeParse(document.value);
   if (!parsed.success) return { kind: 'fault', fault: faultOfIssues(parsed.error.issues, document.value) };
-  const fault = remoteContentFault(parsed.data.messages) ?? streamOptionsFault(parsed.data);
+  const fault = kindFault(parsed.data, document.value) ?? remoteContentFault(parsed.data.messages) ?? streamOptionsFault(parsed.data);
   return fault === undefined ? { kind: 'checked', request: parsed.data } : { kind: 'fault', fault };
 }
 

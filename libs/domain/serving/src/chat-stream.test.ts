@@ -78,9 +78,10 @@ describe('a stream of any engine becomes one of OpenAI', () => {
   });
 
   test('logprobs pass to the last token, and so do calls of functions', () => {
-    const entry = { token: '', logprob: -0.1, bytes: [], top_logprobs: [] };
-    const last = run([vllm[0] ?? '', JSON.stringify({ choices: [{ index: 0, delta: { content: '' }, logprobs: { content: [entry] }, finish_reason: 'stop' }] })]).chunks.map((chunk) => chunk.choices[0]);
-    expect(last.slice(1)).toEqual([{ index: 0, delta: { content: '' }, logprobs: { content: [entry] }, finish_reason: null }, { index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]);
+    const entry = { token: '', logprob: -0.1, bytes: [], top_logprobs: [{ token: 'a', logprob: -2, bytes: null }] };
+    const ofEngine = { ...entry, id: 7, top_logprobs: [{ id: 8, token: 'a', logprob: -2 }] };
+    const last = run([vllm[0] ?? '', JSON.stringify({ choices: [{ index: 0, delta: { content: '' }, logprobs: { content: [ofEngine] }, finish_reason: 'stop' }] })]).chunks.map((chunk) => chunk.choices[0]);
+    expect(last.slice(1)).toEqual([{ index: 0, delta: { content: '' }, logprobs: { content: [entry], refusal: null }, finish_reason: null }, { index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]);
     const call = (delta: object, finish: string | null = null) => JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] });
     const { chunks } = run([call({ role: 'assistant', function_call: { name: 'f', arguments: '' } }), call({ function_call: { name: null, arguments: '{}' } }), call({}, 'function_call')]);
     expect(chunks.map((chunk) => chunk.choices[0]?.delta).slice(1)).toEqual([{ function_call: { name: 'f', arguments: '' } }, { function_call: { arguments: '{}' } }, {}]);

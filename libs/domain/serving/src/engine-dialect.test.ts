@@ -44,6 +44,16 @@ describe('llama.cpp', () => {
     expect(llama.readFault(404, { error: { message: 'File Not Found', type: 'not_found_error', code: 404 } })?.code).toBe('replica_failed');
     expect(llama.readFault(200, { choices: [] })).toBeUndefined();
   });
+
+  test.each([
+    ['image input is not supported - hint: if this is unexpected, you may need to provide the mmproj', 'unsupported_value', 'This model takes no image input. Send text alone, or choose a model that does.'],
+    ['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = [\n  {\n', 'request_rejected_by_engine', 'Failed to parse tools: Unsupported tool type.'],
+    ["Failed to parse messages: [json.exception.out_of_range.403] key 'text' not found", 'request_rejected_by_engine', "Failed to parse messages: [json.exception.out_of_range.403] key 'text' not found"],
+    ['[json.exception.type_error.302] type must be string, but is number', 'request_rejected_by_engine', '[json.exception.type_error.302] type must be string, but is number'],
+    ['vector::_M_range_check: __n (which is 99999999) >= this->size() (which is 49152)', 'request_rejected_by_engine', "A token id is none of this model's vocabulary."],
+  ])('says 500 to faults of the caller, which no other replica is asked about: %s', (message, code, told) => {
+    expect(llama.readFault(500, { error: { code: 500, message, type: 'server_error' } })).toMatchObject({ code, message: told, retryElsewhere: false });
+  });
 });
 
 describe('vLLM', () => {

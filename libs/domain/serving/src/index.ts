@@ -3,6 +3,7 @@ export * from './artifact-store.js';
 export * from './chat-answer.js';
 export * from './chat-delta.js';
 export * from './chat-joiner.js';
+export * from './chat-logprobs.js';
 export * from './chat-request.js';
 export * from './chat-stream.js';
 export * from './chat-usage.js';
