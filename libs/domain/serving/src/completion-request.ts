@@ -41,6 +41,11 @@ export function echoOf(request: CompletionRequest, prompt: CompletionPrompt, dia
   return { code: 'unsupported_parameter', message: `This model's engine echoes text prompts without 'logprobs' only. Leave 'echo' or 'logprobs' out, or send the prompt as text.`, param: 'echo' };
 }
 
+/** Whether nothing is to be written: engines write a token at least, which is asked for and not shown. One that echoes the prompt itself knows the case. */
+export function writesNothing(request: CompletionRequest, dialect: EngineDialect): boolean {
+  return request.max_tokens === 0 && !(request.echo === true && dialect.echoesPrompts);
+}
+
 export interface EngineCompletionOptions {
   readonly servedModel: string;
   readonly dialect: EngineDialect;
@@ -64,7 +69,7 @@ export function toEngineCompletion(document: JsonDocument, request: CompletionRe
       model: servedModel,
       stream,
       ...(isOnly ? {} : { prompt }),
-      ...(typeof request.max_tokens === 'number' ? {} : { max_tokens: COMPLETION_TOKENS_DEFAULT }),
+      ...(writesNothing(request, dialect) ? { max_tokens: 1 } : typeof request.max_tokens === 'number' ? {} : { max_tokens: COMPLETION_TOKENS_DEFAULT }),
       ...dialect.fieldsToSet({ stream, cacheSalt }),
       ...(typeof request.logprobs === 'number' ? dialect.completionLogprobs(request.logprobs) : {}),
     },

@@ -94,6 +94,15 @@ describe('completions', () => {
     expect(Object.keys(requests()[0]?.body ?? {}).sort()).toEqual(['cache_salt', 'max_tokens', 'model', 'prompt', 'stream', 'top_k']);
   });
 
+  test.each([true, false])('of no tokens show none, whatever an engine needs to write (streamed: %p)', async (isStreamed) => {
+    const response = await post('/v1/completions', { model: MODEL, prompt: 'once', max_tokens: 0, logprobs: 1, ...(isStreamed ? { stream: true } : {}) });
+    const [chunk] = isStreamed ? (await readEvents(response)).slice(-2, -1).map((event) => JSON.parse(event) as unknown) : [await response.json()];
+    expect(chunk).toMatchObject({ choices: [{ index: 0, text: '', logprobs: null, finish_reason: 'length' }] });
+    expect(requests()[0]?.body).toMatchObject({ max_tokens: 1 });
+    await post('/v1/completions', { model: MODEL, prompt: 'once', max_tokens: 0, echo: true });
+    expect(requests().map(({ body }) => body).find((body) => body['echo'] === true)).toMatchObject({ max_tokens: 0 });
+  });
+
   test('say of a prompt that is too long which field it came in', async () => {
     everywhere(({ response }) => void response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: `This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens`, type: 'BadRequestError', param: 'input_tokens', code: 400 } })));
     await expect(client().completions.create({ model: MODEL, prompt: 'x' })).rejects.toMatchObject({ constructor: BadRequestError, code: 'context_length_exceeded', param: 'prompt' });
