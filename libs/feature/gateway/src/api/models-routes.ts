@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { mayCallModel } from '@penstock/domain-access';
-import { endpointsVisibleTo, type EndpointState } from '@penstock/domain-catalog';
+import { adapterModelName, endpointsOfName, endpointsVisibleTo, splitAdapterName, type CalledEndpoint } from '@penstock/domain-catalog';
 import type { GatewayViews } from '../gateway-views.js';
 import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_VIEWS } from '../tokens.js';
@@ -11,6 +11,7 @@ interface ModelObject {
   readonly object: 'model';
   readonly created: number;
   readonly owned_by: string;
+  readonly parent?: string;
 }
 
 /** `GET /v1/models` and one model: what the key may call, out of memory. */
@@ -24,8 +25,12 @@ export class ModelsRoutes implements RouteGroup {
   constructor(@Inject(GATEWAY_VIEWS) private readonly views: GatewayViews) {}
 
   private list({ principal }: RouteCall): Promise<unknown> {
-    const endpoints = endpointsVisibleTo(this.views.catalog.state(), principal.organisationId).filter((endpoint) => mayCallModel(principal, endpoint.name));
-    return Promise.resolve({ object: 'list', data: endpoints.map(toModelObject) });
+    const catalog = this.views.catalog.state();
+    const models = endpointsVisibleTo(catalog, principal.organisationId).flatMap((endpoint): CalledEndpoint[] => {
+      const adapters = new Set(endpointsOfName(catalog, endpoint.name, principal.organisationId).flatMap((one) => (one.adapters ?? []).map(({ name }) => name)));
+      return [endpoint, ...[...adapters].map((adapter) => ({ ...endpoint, name: adapterModelName(endpoint.name, adapter), adapter }))];
+    });
+    return Promise.resolve({ object: 'list', data: models.filter(({ name }) => mayCallModel(principal, name)).map(toModelObject) });
   }
 
   private async get(call: RouteCall): Promise<unknown> {
@@ -34,6 +39,8 @@ export class ModelsRoutes implements RouteGroup {
   }
 }
 
-function toModelObject({ name, organisationId, createdAtMs }: EndpointState): ModelObject {
-  return { id: name, object: 'model', created: Math.floor(createdAtMs / 1_000), owned_by: organisationId ?? 'penstock' };
+/** An adapter names its parent, as engines list it. */
+function toModelObject({ name, organisationId, createdAtMs, adapter }: CalledEndpoint): ModelObject {
+  const parent = adapter === undefined ? undefined : splitAdapterName(name)?.base;
+  return { id: name, object: 'model', created: Math.floor(createdAtMs / 1_000), owned_by: organisationId ?? 'penstock', ...(parent === undefined ? {} : { parent }) };
 }
