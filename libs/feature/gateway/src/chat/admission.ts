@@ -74,7 +74,10 @@ export class AdmissionDesk {
 
   async admit(request: AdmissionRequest): Promise<Admission> {
     const admission = await this.decide(request);
-    if (admission.kind === 'granted') this.parts.leases.take(admission.lease);
+    if (admission.kind !== 'granted') return admission;
+    this.parts.leases.take(admission.lease);
+    // The router's choices tell as much of where an adapter is as this gateway's own.
+    if (request.adapter !== undefined) this.parts.adapters.note(admission.lease.replicaId, request.adapter);
     return admission;
   }
 

@@ -30,7 +30,6 @@ export class ReplicaChooser {
     const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory, adapter, adapters: this.ports.adapters });
     if (picked === undefined) return refuseChoice(candidates.length > 0);
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
-    if (adapter !== undefined) this.ports.adapters.note(replicaId, adapter);
     if (prompt !== undefined) memory?.learn(replicaId, prompt, this.ports.clock.now());
     return {
       kind: 'granted',
