@@ -3,8 +3,8 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { openAiErrorBody } from '@penstock/contract-http';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { startStandalone, type Standalone } from '@penstock/infra-composition';
 import { repositoryRoot } from '../contracts/files.js';
 import { ChatClient, type ChatOutcome } from '../platform/chat-client.js';
@@ -53,8 +53,8 @@ const ask = (model: string): Promise<ChatOutcome> => client.ask({ url: platform.
 
 /** Replicas that served each model, by the records of usage. */
 async function replicasByModel(): Promise<ReadonlyMap<string, ReadonlySet<string | null>>> {
-  const { data } = (await get('/admin/v1/events?context=usage&limit=1000')) as { data: { data: UsageRecordedV1 }[] };
-  const records = data.map((event) => event.data);
+  const { data } = (await get('/admin/v1/events?context=usage&limit=1000')) as { data: { type: string; data: unknown }[] };
+  const records = data.flatMap(usageRecordsOf);
   return new Map([...Map.groupBy(records, ({ modelName }) => modelName)].map(([name, own]) => [name, new Set(own.map(({ replicaId }) => replicaId))]));
 }
 

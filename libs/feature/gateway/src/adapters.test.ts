@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { admitRequest, type AdapterReport } from '@penstock/contract-commands';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { eventually } from '@penstock/testing-kit';
 import { startWorld, type World } from './gateway-world-suite.js';
 
@@ -52,7 +53,7 @@ describe('adapters of an endpoint', () => {
   });
 
   test('the engine is asked for the adapter, the client and the bill read the public name', async () => {
-    const before = world.log.all('EV_USAGE').length;
+    const before = world.log.all('EV_USAGE').flatMap(usageRecordsOf).length;
     expect(await ask('public-model:sql')).toMatchObject({ status: 200, asked: 'sql', answered: 'public-model:sql' });
     expect(await ask('public-model')).toMatchObject({ status: 200, asked: 'inner-model', answered: 'public-model' });
     expect((await world.usage(before + 2)).slice(before).map(({ modelName, endpointId }) => [modelName, endpointId])).toEqual([['public-model:sql', 'ep_1'], ['public-model', 'ep_1']]);
