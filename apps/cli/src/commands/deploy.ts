@@ -1,6 +1,7 @@
 import { Args, Flags } from '@oclif/core';
 import { deployResponse } from '@penstock/contract-http';
 import { ApiCommand, EXIT } from '../api-command.js';
+import { readAdapterFlag } from '../client/adapter-flag.js';
 import { printAdvice } from '../plan/print-plan.js';
 import { waitUntilReady } from '../client/wait-until-ready.js';
 
@@ -47,7 +48,7 @@ export class Deploy extends ApiCommand {
       model_name: args.name,
       model_artifact: args.artifact,
       framework: flags.engine,
-      ...(flags.adapter === undefined ? {} : { adapters: flags.adapter.map(toAdapter) }),
+      ...(flags.adapter === undefined ? {} : { adapters: flags.adapter.map(readAdapterFlag) }),
       ...(flags.digest === undefined ? {} : { digest: flags.digest }),
       hardware: {
         min_replicas: flags['min-replicas'], max_replicas: flags['max-replicas'] ?? Math.max(1, flags['min-replicas']), gpu_count: flags['gpu-count'], nodes: flags.nodes, allow_spot: flags.spot, tolerations: flags.tolerate ?? [],
@@ -69,10 +70,4 @@ export class Deploy extends ApiCommand {
     this.log(`Ready after ${(outcome.elapsedMs / MS_PER_SECOND).toFixed(1)} s.`);
     return { ...deployed, status: 'running' };
   }
-}
-
-/** `NAME=URI`, or `NAME` alone. */
-function toAdapter(text: string): { readonly name: string; readonly artifact?: string } {
-  const equals = text.indexOf('=');
-  return equals < 0 ? { name: text } : { name: text.slice(0, equals), artifact: text.slice(equals + 1) };
 }

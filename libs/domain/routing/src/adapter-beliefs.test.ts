@@ -5,7 +5,9 @@ import { AdapterBeliefs } from './adapter-beliefs.js';
 import { hearAdapters } from './adapter-reports.js';
 import { createAdmissionState, noStartTrouble, type AdmissionRequest, type AdmissionState, type ServingReplica } from './admission-state.js';
 import { admit } from './admit.js';
+import { expire } from './expire.js';
 import { release } from './leases.js';
+import { EXCLUDED_WAIT_MS_MAX } from './overdue.js';
 import { pickReplica, type ReplicaCandidate } from './pick-replica.js';
 import { syncReplicas } from './sync-replicas.js';
 
@@ -120,6 +122,14 @@ describe('admission with adapters', () => {
     expect(grants(admit(state, request('4'), 0))).toEqual([]);
     expect(grants(release(state, [{ leaseId: 'lease_3', outcome: 'ok' }], 1).effects)).toEqual(['req_4 b']);
     expect(grants(release(state, [{ leaseId: 'lease_1', outcome: 'ok' }], 2).effects)).toEqual(['req_2 a']);
+  });
+
+  test('one that every replica with its adapter failed does not wait for the others', () => {
+    const { state, beliefs } = stateWith(replica('a'), replica('b'));
+    beliefs.hear(report('a', ['x']));
+    beliefs.hear(report('b', []));
+    expect(admit(state, { ...request('1', 'x'), excludedReplicaIds: ['a'] }, 0)).toEqual([]);
+    expect(expire(state, EXCLUDED_WAIT_MS_MAX).effects).toMatchObject([{ kind: 'refuse', refusal: { code: 'replica_failed' } }]);
   });
 
   test('one that no replica serves is refused at once, unless another replica is on its way', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { admitRequest, type AdapterReport } from '@penstock/contract-commands';
+import { admitRequest, promptNews, type AdapterReport } from '@penstock/contract-commands';
 import { usageRecordsOf } from '@penstock/domain-usage';
 import { eventually } from '@penstock/testing-kit';
 import { startWorld, type World } from './gateway-world-suite.js';
@@ -102,6 +102,24 @@ describe('the choice of a replica by its adapters', () => {
     }
     expect([...places.values()].map(({ size }) => size)).toEqual([1, 1]);
     expect(places.get('sql')).not.toEqual(places.get('late'));
+  });
+
+  test('one that no replica serves is refused, whether somebody queues or not', async () => {
+    for (const replicaId of ['rep_0', 'rep_1']) report(replicaId, ['sql', 'support']);
+    const response = await world.chat({ model: 'public-model:late' });
+    expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([503, 'model_loading']);
+  });
+
+  test('the same prompt under two adapters has no key in common', async () => {
+    const keysOf = async (model: string): Promise<readonly number[]> => {
+      const before = world.signals.published.length;
+      await world.chat({ model, messages: [{ role: 'user', content: 'You know everything about tides. '.repeat(100) }] });
+      const told = await eventually(() => world.signals.published.slice(before).filter(({ subject }) => subject.startsWith('tele.prompts.')), (news) => news.length > 0);
+      return told.flatMap(({ data }) => promptNews.parse(data).endpoints.flatMap(({ replicas }) => replicas.flatMap(({ prompts }) => prompts.flat())));
+    };
+    const keys = [await keysOf('public-model:sql'), await keysOf('public-model:support'), await keysOf('public-model')];
+    expect(keys.every(({ length }) => length > 0)).toBe(true);
+    expect(new Set(keys.flat()).size).toBe(keys.reduce((sum, { length }) => sum + length, 0));
   });
 
   test('a router is told the adapter', async () => {

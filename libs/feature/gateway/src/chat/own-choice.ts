@@ -1,6 +1,6 @@
 import type { Lease } from '@penstock/contract-commands';
 import { readyReplicasOf, type FleetState } from '@penstock/domain-lifecycle';
-import { pickReplica, type AdapterBeliefs, type PromptTrail, type RoutingMemories } from '@penstock/domain-routing';
+import { adapterAbsent, pickReplica, type AdapterBeliefs, type PromptTrail, type RoutingMemories } from '@penstock/domain-routing';
 import type { Clock, IdSource, LiveProjection, Refusal } from '@penstock/kernel';
 import type { LeaseBook } from './lease-book.js';
 
@@ -28,7 +28,10 @@ export class ReplicaChooser {
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     const memory = prompt === undefined || candidates.length < 2 ? undefined : this.memories.of(endpointId);
     const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory, adapter, adapters: this.ports.adapters });
-    if (picked === undefined) return refuseChoice(candidates.length > 0);
+    if (picked === undefined) {
+      const isAbsent = adapter !== undefined && candidates.length > 0 && !candidates.some(({ replicaId }) => this.ports.adapters.mayServe(replicaId, adapter));
+      return isAbsent ? { kind: 'refused', refusal: adapterAbsent(adapter) } : refuseChoice(candidates.length > 0);
+    }
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
     if (prompt !== undefined) memory?.learn(replicaId, prompt, this.ports.clock.now());
     return {
