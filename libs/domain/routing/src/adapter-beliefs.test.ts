@@ -124,6 +124,25 @@ describe('admission with adapters', () => {
     expect(grants(release(state, [{ leaseId: 'lease_1', outcome: 'ok' }], 2).effects)).toEqual(['req_2 a']);
   });
 
+  test('property: nothing is granted where it is not served, and nobody waits who could be served', () => {
+    const served = fc.option(fc.subarray(['x', 'y']));
+    const step = fc.oneof(fc.record({ adapter: fc.option(fc.constantFrom('x', 'y'), { nil: undefined }) }), fc.record({ ends: fc.nat(30) }));
+    fc.assert(fc.property(fc.tuple(served, served, served), fc.array(step, { maxLength: 40 }), (engines, steps) => {
+      const names = ['a', 'b', 'c'];
+      const { state, beliefs } = stateWith(...names.map((name) => replica(name)));
+      for (const [index, own] of engines.entries()) if (own !== null) beliefs.hear(report(names[index] ?? '', own));
+      const serves = (replicaId: string, adapter: string | undefined): boolean => adapter === undefined || (engines[names.indexOf(replicaId)] ?? ['x', 'y']).includes(adapter);
+      const adapterOf = new Map<string, string | undefined>();
+      for (const [turn, each] of steps.entries()) {
+        if ('adapter' in each) adapterOf.set(`req_${turn}`, each.adapter);
+        const effects = 'adapter' in each ? admit(state, request(`${turn}`, each.adapter), turn) : release(state, [{ leaseId: `lease_${each.ends}`, outcome: 'ok' }], turn).effects;
+        for (const effect of effects) if (effect.kind === 'grant') expect(serves(effect.lease.replicaId, adapterOf.get(effect.requestId))).toBe(true);
+        const free = state.serving.filter(({ inFlight, slots }) => inFlight < slots);
+        for (const waiter of state.waiting.values()) expect(free.some(({ replicaId }) => serves(replicaId, waiter.adapter))).toBe(false);
+      }
+    }));
+  });
+
   test('one that every replica with its adapter failed does not wait for the others', () => {
     const { state, beliefs } = stateWith(replica('a'), replica('b'));
     beliefs.hear(report('a', ['x']));
