@@ -12,6 +12,7 @@ export * from './batch-job-finished.v1.js';
 export * from './batch-job-started.v1.js';
 export * from './contexts.js';
 export * from './define-event.js';
+export * from './endpoint-adapters-set.v1.js';
 export * from './endpoint-deployed.v1.js';
 export * from './endpoint-placement-set.v1.js';
 export * from './endpoint-retired.v1.js';

@@ -1,5 +1,4 @@
 import { routes } from '@penstock/contract-http';
-import type { RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -13,7 +12,7 @@ import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudget } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
-import { openRoutingKnowledge } from './chat/routing-knowledge.js';
+import { openRoutingKnowledge, type RoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
@@ -58,7 +57,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
   const knowledge = await openRoutingKnowledge(gatewayId, views, ports);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories: knowledge.memories, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, knowledge, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
@@ -132,10 +131,11 @@ function loopbackUrl(url: string): string {
   return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; memories: RoutingMemories }): ChatParts {
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; knowledge: RoutingKnowledge }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
-  const chooser = new ReplicaChooser(views.fleet, leases, own.memories, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories: own.memories });
+  const { memories, adapters } = own.knowledge;
+  const chooser = new ReplicaChooser(views.fleet, leases, memories, { ...ports, adapters });
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories, adapters });
   const retries = new RetryBudget(() => ports.clock.now());
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

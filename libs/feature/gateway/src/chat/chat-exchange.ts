@@ -4,7 +4,7 @@ import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, servedModelOf, shuttingDownFault, textFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
 import { admissionOf, tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -129,7 +129,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     const stream = this.asksForStream(lease);
     return new EngineAttempt({
       lease,
-      body: toEngineRequest(job.document, job.request, { servedModel: lease.servedModel, dialect: dialectOf(lease.engine), stream, cacheSalt: job.cacheSalt }),
+      body: toEngineRequest(job.document, job.request, { servedModel: servedModelOf(lease, job.endpoint), dialect: dialectOf(lease.engine), stream, cacheSalt: job.cacheSalt }),
       headers: { 'content-type': 'application/json', accept: stream ? 'text/event-stream' : 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
       identity: this.identity,
       stream,
@@ -222,7 +222,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     if (outcome.kind === 'completed' && !this.isGone) {
       await this.complete(outcome);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
-      this.fail(outcome.kind === 'refused' ? outcome.fault : publicFault(outcome.fault, this.lease?.servedModel, this.job.endpoint.name));
+      this.fail(outcome.kind === 'refused' ? outcome.fault : textFault(outcome.fault, this.lease, this.job.endpoint));
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {

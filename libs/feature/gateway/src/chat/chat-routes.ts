@@ -14,7 +14,7 @@ import { nameCaller } from '../frame/openai-headers.js';
 import { ChatExchange } from './chat-exchange.js';
 import { CHAT_PARTS, type ChatJob, type ChatParts } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
-import { callerWords, PromptFacts } from './prompt-facts.js';
+import { callerWords, prefixSalt, PromptFacts } from './prompt-facts.js';
 import { tokensAsked, withinContext } from './chat-tokens.js';
 
 /** `POST /v1/chat/completions`. */
@@ -45,7 +45,7 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, document, request, startedAtMs, traceparent, metered: 'chat', isStreamed: request.stream === true,
-      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', cacheSalt, words),
+      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }
 

@@ -26,6 +26,8 @@ export interface StreamReader {
 
 export interface SessionOptions {
   readonly lease: Lease;
+  /** The name to put into the engine's requests. */
+  readonly servedModel: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly cacheSalt: string;
   readonly now: () => number;
@@ -55,7 +57,7 @@ export class EngineSession {
   }
 
   get servedModel(): string {
-    return this.options.lease.servedModel;
+    return this.options.servedModel;
   }
 
   get cacheSalt(): string {

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { EndpointState } from '@penstock/domain-catalog';
+import type { CalledEndpoint } from '@penstock/domain-catalog';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { ClientAnswer } from '../chat/client-answer.js';
-import { callerWords, PromptFacts } from '../chat/prompt-facts.js';
+import { callerWords, prefixSalt, PromptFacts } from '../chat/prompt-facts.js';
 import type { GatewayViews } from '../gateway-views.js';
 import type { ANSWERED, DirectCall } from '../http/route-call.js';
 import { noTokens } from '../limits/limited-call.js';
@@ -17,7 +17,7 @@ import type { Operation } from './operation.js';
 
 /** What an operation is made from. */
 export interface OperationContext {
-  readonly endpoint: EndpointState;
+  readonly endpoint: CalledEndpoint;
   readonly requestId: string;
   /** Unix seconds. */
   readonly created: number;
@@ -75,7 +75,7 @@ class OperationWork implements ModelWork<OperationJob> {
     return {
       requestId, principal, batchId, endpoint, startedAtMs, traceparent, name, operation, bodyBytes, metered: operation.metered, isStreamed: operation.isStreamed,
       priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt,
-      prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, words),
+      prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }
 

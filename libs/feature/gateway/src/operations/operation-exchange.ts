@@ -7,7 +7,7 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, servedModelOf, shuttingDownFault, textFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
 import type { ModelJob, UsageLedger } from '../frame/model-work.js';
 import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
@@ -103,7 +103,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
     this.queueMs += lease.queuedMs;
     const sentAtMs = parts.clock.now();
     const session = new EngineSession({
-      lease, cacheSalt: job.cacheSalt, now: () => parts.clock.now(),
+      lease, servedModel: servedModelOf(lease, job.endpoint), cacheSalt: job.cacheSalt, now: () => parts.clock.now(),
       headers: { 'content-type': 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
       limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
       connections: parts.clients.get(lease.url),
@@ -148,7 +148,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
       if (this.operation.isStreamed) this.answer.endStream(outcome.answer, this.operation.terminator);
       else this.answer.sendJson(outcome.answer);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
-      this.fail(outcome.kind === 'refused' ? outcome.fault : publicFault(outcome.fault, this.lease?.servedModel, this.job.endpoint.name));
+      this.fail(outcome.kind === 'refused' ? outcome.fault : textFault(outcome.fault, this.lease, this.job.endpoint));
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {
