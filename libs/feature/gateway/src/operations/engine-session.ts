@@ -40,6 +40,8 @@ export interface SessionSink {
 export interface SessionOptions {
   readonly lease: Lease;
   readonly origin: RequestOrigin;
+  /** The name to put into the engine's requests. */
+  readonly servedModel: string;
   readonly cacheSalt: string;
   readonly clock: Clock;
   readonly limits: Pick<GatewayConfig, 'FIRST_TOKEN_TIMEOUT_MS' | 'CHUNK_GAP_TIMEOUT_MS'>;
@@ -63,7 +65,7 @@ export class EngineSession {
   }
 
   get servedModel(): string {
-    return this.options.lease.servedModel;
+    return this.options.servedModel;
   }
 
   get cacheSalt(): string {
