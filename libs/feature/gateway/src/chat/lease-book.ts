@@ -1,5 +1,6 @@
 import { releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
 import type { Clock, CommandClient, Timers } from '@penstock/kernel';
+import type { ReplicaOutcome } from '@penstock/domain-routing';
 import { LentLease, type LentSlots } from './lent-slots.js';
 
 /** Leases are renewed this often, well before they expire. */
@@ -11,13 +12,12 @@ const RELEASES_WAITING_MAX = 20_000;
 const RELEASE_TIMEOUT_MS = 2_000;
 const RENEWALS_PER_MESSAGE = 1_000;
 
-export type LeaseOutcome = 'ok' | 'aborted' | 'engine-failed';
-
 interface Release {
   readonly leaseId: string;
   readonly replicaId: string;
   readonly endpointId: string;
-  readonly outcome: LeaseOutcome;
+  readonly outcome: 'ok' | 'aborted' | 'engine-failed';
+  readonly timedOut: boolean;
 }
 
 /** The slots this gateway uses now, its own choices included: how many per replica, and what the router is told of them. */
@@ -46,7 +46,7 @@ export class LeaseBook {
   }
 
   /** Gives the slot back; call it once. The router hears of it together with all others that end while a message is on its way. */
-  release(lease: Lease, outcome: LeaseOutcome): void {
+  release(lease: Lease, outcome: ReplicaOutcome): void {
     const isLent = lease instanceof LentLease;
     if (!isLent && !this.held.delete(lease.leaseId)) return;
     const left = this.inFlightOf(lease.replicaId) - 1;
@@ -58,7 +58,7 @@ export class LeaseBook {
     }
     const { leaseId, replicaId, endpointId } = lease;
     this.lent.leave(endpointId);
-    this.releases.push({ leaseId, replicaId, endpointId, outcome });
+    this.releases.push({ leaseId, replicaId, endpointId, outcome: outcome === 'engine-timed-out' ? 'engine-failed' : outcome, timedOut: outcome === 'engine-timed-out' });
     if (this.releases.length > RELEASES_WAITING_MAX) this.releases.splice(0, this.releases.length - RELEASES_WAITING_MAX);
     if (!this.isSending) void this.send();
   }

@@ -1,4 +1,5 @@
 import type { ApiFault } from '@penstock/contract-http';
+import type { ReplicaOutcome } from '@penstock/domain-routing';
 import type { EngineFault } from '@penstock/domain-serving';
 import { statusOf } from '../chat/client-answer.js';
 
@@ -18,8 +19,9 @@ export function publicFault({ code, message, param, retryElsewhere }: EngineFaul
 }
 
 /** What the router judges the replica by: a request that is at fault itself, or a model that fails on its input, is no failure of the replica. */
-export function leaseOutcome(outcome: { readonly kind: 'completed' | 'answer' | 'aborted' } | { readonly kind: 'failed'; readonly fault: EngineFault }): 'ok' | 'aborted' | 'engine-failed' {
+export function leaseOutcome(outcome: { readonly kind: 'completed' | 'answer' | 'aborted' } | { readonly kind: 'failed'; readonly fault: EngineFault }): ReplicaOutcome {
   if (outcome.kind === 'aborted') return 'aborted';
   if (outcome.kind !== 'failed' || outcome.fault.code === 'inference_failed') return 'ok';
+  if (outcome.fault.code === 'engine_timeout') return 'engine-timed-out';
   return statusOf(outcome.fault) < 500 ? 'ok' : 'engine-failed';
 }
