@@ -1,3 +1,4 @@
+export * from './answer-limits.js';
 export * from './artifact-inspector.js';
 export * from './artifact-uri.js';
 export * from './catalog-evolve.js';

@@ -4,7 +4,7 @@ import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
 import { admissionOf, tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -136,7 +136,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
       tokensMax: tokensAllowed(job.request, job.endpoint.serving.contextTokens),
       includeUsage: this.isStreamed && job.request.stream_options?.include_usage === true,
       now: () => parts.clock.now(),
-      limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
+      limits: limitsOf(parts.config, job.endpoint),
       onChunks: (chunks) => sink.onChunks(chunks),
       onText: this.joiner === undefined ? (text) => sink.onText(text) : undefined,
     });

@@ -35,7 +35,7 @@ async function run(stream: boolean, url = engine.url): Promise<{ outcome: Attemp
   const joiner = new ChatJoiner();
   const attempt = new EngineAttempt({
     lease, body: '{}', headers: { 'content-type': 'application/json' }, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, tokensMax: 100, now: () => 0,
-    limits: { firstTokenMs: 1_000, chunkGapMs: 1_000, wholeAnswerMs: 1_000 },
+    limits: { firstTokenMs: 1_000, chunkGapMs: 1_000, totalMs: 1_000 },
     onChunks: (chunks) => {
       for (const chunk of chunks) joiner.add(chunk);
       return true;

@@ -1,8 +1,10 @@
 import type { Lease } from '@penstock/contract-commands';
+import type { AnswerLimits } from '@penstock/domain-catalog';
 import {
   brokenAnswerFault, ChatStream, dialectOf, failedFault, normaliseAnswer, noUsage, SseDecoder, sseFrame,
   type AnswerIdentity, type ChatAnswer, type ChatChunk, type EngineDialect, type EngineFault, type RunningUsage,
 } from '@penstock/domain-serving';
+import { totalTimeoutFault } from '../frame/exchange-end.js';
 import { EngineCall, isStaleConnection, type EngineEnd, type EngineListener } from './engine-call.js';
 import type { Connections } from './replica-clients.js';
 
@@ -29,7 +31,7 @@ export interface AttemptOptions {
   /** Tokens that the request allows, over all choices. */
   readonly tokensMax: number;
   readonly now: () => number;
-  readonly limits: { readonly firstTokenMs: number; readonly chunkGapMs: number; readonly wholeAnswerMs: number };
+  readonly limits: AnswerLimits;
   /** Takes what is ready for the client and returns whether more may come. */
   readonly onChunks: (chunks: readonly ChatChunk[], usage: RunningUsage) => boolean;
   /** Takes events of a stream that are ready for the client, in place of `onChunks`; most of them never become objects. */
@@ -61,6 +63,7 @@ export class EngineAttempt implements EngineListener {
   private readonly decoder = new SseDecoder();
   private status = 0;
   private text = '';
+  private readonly sentAtMs: number;
   private lastEventMs: number;
   private hasEvents = false;
   private isPaused = false;
@@ -69,7 +72,8 @@ export class EngineAttempt implements EngineListener {
 
   constructor(private readonly options: AttemptOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.lastEventMs = options.now();
+    this.sentAtMs = options.now();
+    this.lastEventMs = this.sentAtMs;
   }
 
   /** Sends the request over one of `connections`, and over one of `fresh` when the engine had just closed it. */
@@ -98,11 +102,16 @@ export class EngineAttempt implements EngineListener {
 
   /** Fails the attempt when the engine let a time limit pass. */
   tick(nowMs: number): void {
-    const { firstTokenMs, chunkGapMs, wholeAnswerMs } = this.options.limits;
+    const { firstTokenMs, chunkGapMs, totalMs } = this.options.limits;
     const waitedMs = nowMs - this.lastEventMs;
-    if (this.isSettled || this.isPaused) return;
+    if (this.isSettled) return;
     if (!this.options.stream) {
-      if (waitedMs >= wholeAnswerMs) this.fail(timeoutFault('did not answer'));
+      if (waitedMs >= totalMs) this.fail(timeoutFault('did not answer'));
+    } else if (this.hasEvents && nowMs - this.sentAtMs >= totalMs) {
+      // A client that reads too slowly for it does not keep the slot either.
+      this.fail(totalTimeoutFault(totalMs));
+    } else if (this.isPaused) {
+      return;
     } else if (this.hasEvents ? waitedMs >= chunkGapMs : waitedMs >= firstTokenMs) {
       this.fail(timeoutFault(this.hasEvents ? 'did not go on with its answer' : 'did not begin to answer'));
     }

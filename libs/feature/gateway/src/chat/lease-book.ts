@@ -17,7 +17,7 @@ interface Release {
   readonly replicaId: string;
   readonly endpointId: string;
   readonly outcome: 'ok' | 'aborted' | 'engine-failed';
-  readonly timedOut: boolean;
+  readonly timedOut?: true;
 }
 
 /** The slots this gateway uses now, its own choices included: how many per replica, and what the router is told of them. */
@@ -58,7 +58,7 @@ export class LeaseBook {
     }
     const { leaseId, replicaId, endpointId } = lease;
     this.lent.leave(endpointId);
-    this.releases.push({ leaseId, replicaId, endpointId, outcome: outcome === 'engine-timed-out' ? 'engine-failed' : outcome, timedOut: outcome === 'engine-timed-out' });
+    this.releases.push({ leaseId, replicaId, endpointId, ...(outcome === 'engine-timed-out' ? { outcome: 'engine-failed', timedOut: true } : { outcome }) });
     if (this.releases.length > RELEASES_WAITING_MAX) this.releases.splice(0, this.releases.length - RELEASES_WAITING_MAX);
     if (!this.isSending) void this.send();
   }

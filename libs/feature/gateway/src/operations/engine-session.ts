@@ -1,7 +1,9 @@
 import type { Lease } from '@penstock/contract-commands';
+import type { AnswerLimits } from '@penstock/domain-catalog';
 import { brokenAnswerFault, dialectOf, failedFault, readReply, SseDecoder, type EngineDialect, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
 import { EngineCall, isStaleConnection, type EngineListener } from '../chat/engine-call.js';
 import type { Connections } from '../chat/replica-clients.js';
+import { totalTimeoutFault } from '../frame/exchange-end.js';
 
 /** An error body of an engine is read up to here. In characters. */
 const ERROR_BODY_MAX = 64 * 1_024;
@@ -29,7 +31,7 @@ export interface SessionOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly cacheSalt: string;
   readonly now: () => number;
-  readonly limits: { readonly firstTokenMs: number; readonly chunkGapMs: number; readonly wholeAnswerMs: number };
+  readonly limits: AnswerLimits;
   readonly connections: Connections;
   /** A connection that was never used, for a request that met one the engine had just closed. */
   readonly fresh: () => Connections;
@@ -43,6 +45,7 @@ export interface SessionOptions {
 export class EngineSession {
   readonly dialect: EngineDialect;
   private call = new EngineCall();
+  private readonly startedAtMs: number;
   private lastEventMs: number;
   private limitMs: number | undefined;
   private timedOut: EngineFault | undefined;
@@ -51,7 +54,8 @@ export class EngineSession {
 
   constructor(private readonly options: SessionOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.lastEventMs = options.now();
+    this.startedAtMs = options.now();
+    this.lastEventMs = this.startedAtMs;
   }
 
   get servedModel(): string {
@@ -65,7 +69,7 @@ export class EngineSession {
   /** Sends a request and reads the answer to its end. */
   async whole(path: string, body: string): Promise<WholeReply> {
     let [status, text, isTooLarge] = [0, '', false];
-    this.limitMs = this.options.limits.wholeAnswerMs;
+    this.limitMs = this.options.limits.totalMs;
     const end = await this.send(path, body, 'application/json', {
       onStatus: (given) => {
         status = given;
@@ -134,8 +138,11 @@ export class EngineSession {
 
   /** Fails the call that runs when the engine let its time limit pass. */
   tick(nowMs: number): void {
-    if (this.limitMs === undefined || this.isPaused || this.timedOut !== undefined || nowMs - this.lastEventMs < this.limitMs) return;
-    this.timedOut = { code: 'engine_timeout', message: 'The model did not answer in time. Try again.', param: null, retryElsewhere: true };
+    if (this.limitMs === undefined || this.timedOut !== undefined) return;
+    const { totalMs } = this.options.limits;
+    const isSilent = !this.isPaused && nowMs - this.lastEventMs >= this.limitMs;
+    if (!isSilent && nowMs - this.startedAtMs < totalMs) return;
+    this.timedOut = !isSilent ? totalTimeoutFault(totalMs) : { code: 'engine_timeout', message: 'The model did not answer in time. Try again.', param: null, retryElsewhere: true };
     this.call.abort();
   }
 

@@ -7,7 +7,7 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault, WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
 import type { ModelJob, UsageLedger } from '../frame/model-work.js';
 import { tryReplicas, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
@@ -105,7 +105,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
     const session = new EngineSession({
       lease, cacheSalt: job.cacheSalt, now: () => parts.clock.now(),
       headers: { 'content-type': 'application/json', 'accept-encoding': 'identity', 'x-request-id': job.requestId, ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }) },
-      limits: { firstTokenMs: parts.config.FIRST_TOKEN_TIMEOUT_MS, chunkGapMs: parts.config.CHUNK_GAP_TIMEOUT_MS, wholeAnswerMs: WHOLE_ANSWER_TIMEOUT_MS },
+      limits: limitsOf(parts.config, job.endpoint),
       connections: parts.clients.get(lease.url),
       fresh: () => parts.clients.fresh(lease.url),
       onFrames: (frames, usage) => this.deliver(frames, usage),

@@ -7,7 +7,7 @@ import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { RequestFault } from '../http/request-fault.js';
-import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
+import { CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import type { UsageLedger } from '../frame/model-work.js';
 import { tryReplicas, type Aborted, type Failed, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { callTensorEngine, type TensorEnd } from './tensor-call.js';
@@ -96,7 +96,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
         ...(job.headLength === undefined ? {} : { [HEAD_LENGTH_HEADER]: job.headLength }), ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }),
       },
       body: job.body,
-    }, { signal: this.stopped.signal, timeoutMs: parts.config.FIRST_TOKEN_TIMEOUT_MS });
+    }, { signal: this.stopped.signal, timeoutMs: limitsOf(parts.config, job.endpoint).firstTokenMs });
     const outcome = this.read(end);
     this.engineMs += parts.clock.now() - sentAtMs;
     parts.leases.release(lease, leaseOutcome(outcome));
