@@ -176,6 +176,14 @@ describe('without a router', () => {
     expect(world.engines.map((engine) => engine.requests.length)).toEqual([3, 3]);
   });
 
+  test('a replica that fails is left alone after a few requests, and none of their clients sees it', async () => {
+    const [broken, sound] = world.engines;
+    if (broken === undefined || sound === undefined) throw new Error('two engines');
+    broken.behaviours = [({ response }) => void response.writeHead(500).end()];
+    for (let index = 0; index < 40; index += 1) expect((await world.chat({})).status).toBe(200);
+    expect([broken.requests.length, sound.requests.length]).toEqual([5, 40]);
+  });
+
   test('no replica gets more than its slots', async () => {
     everywhere(({ response }) => {
       startStream(response);

@@ -2,6 +2,7 @@ import { releaseLeases, renewLeases, type Lease } from '@penstock/contract-comma
 import type { Clock, CommandClient, Timers } from '@penstock/kernel';
 import type { ReplicaOutcome } from '@penstock/domain-routing';
 import { LentLease, type LentSlots } from './lent-slots.js';
+import { OwnCircuits } from './own-circuits.js';
 
 /** Leases are renewed this often, well before they expire. */
 export const RENEW_INTERVAL_MS = 3_000;
@@ -22,6 +23,8 @@ interface Release {
 
 /** The slots this gateway uses now, its own choices included: how many per replica, and what the router is told of them. */
 export class LeaseBook {
+  /** How requests ended at the replicas, for the choice of one while no router makes it. */
+  readonly circuits = new OwnCircuits();
   private readonly held = new Map<string, { readonly lease: Lease; readonly sinceMs: number }>();
   private readonly inFlight = new Map<string, number>();
   private releases: Release[] = [];
@@ -52,6 +55,7 @@ export class LeaseBook {
     const left = this.inFlightOf(lease.replicaId) - 1;
     if (left > 0) this.inFlight.set(lease.replicaId, left);
     else this.inFlight.delete(lease.replicaId);
+    this.circuits.record(lease.replicaId, lease.leaseId, outcome, this.ports.clock.now());
     if (isLent) {
       this.lent.give(lease, outcome);
       return;
