@@ -1,12 +1,13 @@
 import { serviceConfig, type HealthProbe, type ServicePorts } from '@penstock/feature-shell';
 import { followProjection, type Logger, type Projection } from '@penstock/kernel';
 import { connectNats, DeadLetters, ensureStreams, JetStreamStrategy, makesStreams, NatsCommandClient, natsCommandTransport, natsHealth, NatsConnectError, NatsEventLog, NatsSignals, NatsSnapshotStore, untilStreamsExist, type JetStreamStrategyOptions, type NatsLink } from '@penstock/infra-nats';
-import { createSystemTimers, randomIds, systemClock } from '@penstock/infra-telemetry';
+import { createSystemTimers, randomIds } from '@penstock/infra-telemetry';
 import type { MicroserviceOptions } from '@nestjs/microservices';
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { createServiceLogger } from './service-logger.js';
 import { readSettings, type Environment } from './settings.js';
+import { steadyClock } from './steady-clock.js';
 
 /** What every service needs to reach the platform. */
 export const platformConfig = serviceConfig.extend({
@@ -50,7 +51,7 @@ export async function openPlatform(service: string, environment: Environment, op
   const log = new NatsEventLog(link, { consumerName: service, logger });
   const snapshots = new NatsSnapshotStore(link, { logger });
   const ports: ServicePorts = {
-    clock: systemClock,
+    clock: steadyClock,
     ids: randomIds,
     timers: createSystemTimers(logger),
     logger,
@@ -77,12 +78,12 @@ export async function openPlatform(service: string, environment: Environment, op
 }
 
 async function connectPatiently(options: Parameters<typeof connectNats>[0], logger: Logger): Promise<NatsLink> {
-  const deadline = systemClock.now() + BROKER_WAIT_MS;
+  const deadline = steadyClock.now() + BROKER_WAIT_MS;
   for (;;) {
     try {
       return await connectNats(options);
     } catch (error) {
-      if (!(error instanceof NatsConnectError) || systemClock.now() > deadline) throw error;
+      if (!(error instanceof NatsConnectError) || steadyClock.now() > deadline) throw error;
       logger.warn({ reason: error.message }, 'waiting for NATS');
       await pause(BROKER_RETRY_MS);
     }
