@@ -23,10 +23,19 @@ export type Authorisation =
 export function authorise(state: AccessState, hmac: string, nowMs: number): Authorisation {
   const keyId = state.keyIdByHmac.get(hmac);
   const key = keyId === undefined ? undefined : state.keys.get(keyId);
-  if (key === undefined || key.revokedAtMs !== null) return { kind: 'refused', reason: 'invalid' };
-  if (key.serviceAccountId !== null && state.serviceAccounts.get(key.serviceAccountId)?.disabledAtMs !== null) return { kind: 'refused', reason: 'invalid' };
+  if (key === undefined || isStopped(state, key)) return { kind: 'refused', reason: 'invalid' };
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'refused', reason: 'expired' };
   return { kind: 'authorised', principal: principalOf(key) };
+}
+
+/** True for a key that was revoked, or whose service account was disabled. One that merely expired, or is not known here yet, was stopped by nobody. */
+export function wasStopped(state: AccessState, keyId: string): boolean {
+  const key = state.keys.get(keyId);
+  return key !== undefined && isStopped(state, key);
+}
+
+function isStopped(state: AccessState, { revokedAtMs, serviceAccountId }: ApiKeyEntry): boolean {
+  return revokedAtMs !== null || (serviceAccountId !== null && state.serviceAccounts.get(serviceAccountId)?.disabledAtMs !== null);
 }
 
 function principalOf(key: ApiKeyEntry): Principal {

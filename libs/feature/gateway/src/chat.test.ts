@@ -210,6 +210,18 @@ describe('a call of the batch service', () => {
     expect(await world.usage(1)).toMatchObject([{ requestId: 'req_of_the_batch_line', organisationId: 'org_t', keyId: 'key_t', batchId: 'batch_1' }]);
   });
 
+  test('stops when its key is revoked, and goes on when its key merely expires', async () => {
+    const make = async (body: object) => (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', ...body }) })).json() as Promise<{ id: string; key: string }>;
+    const callOf = (keyId: string) => world.chat({}, { headers: { 'x-penstock-internal': INTERNAL_TOKEN, 'x-penstock-tenant': JSON.stringify({ organisationId: 'org_root', projectId: 'proj_root', keyId, batchId: 'batch_1' }) } });
+    const [leaked, short] = [await make({}), await make({ expires_at: new Date(Date.now() + 300).toISOString() })];
+    expect((await callOf(leaked.id)).status).toBe(200);
+    await world.fetch(`/admin/v1/keys/${leaked.id}`, { method: 'DELETE' });
+    const refused = await callOf(leaked.id);
+    expect([refused.status, await refused.json()]).toMatchObject([403, { error: { code: 'insufficient_permissions', message: expect.stringContaining('was revoked') } }]);
+    await eventually(async () => (await world.fetch('/v1/models', { key: short.key })).status, (status) => status === 401);
+    expect((await callOf(short.id)).status).toBe(200);
+  });
+
   test('may call what its key may call, and no more', async () => {
     const { id } = await (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', models: ['another-model'] }) })).json() as { id: string };
     const headers = { 'x-penstock-internal': INTERNAL_TOKEN, 'x-penstock-tenant': JSON.stringify({ organisationId: 'org_root', projectId: 'proj_root', keyId: id, batchId: 'batch_1' }) };

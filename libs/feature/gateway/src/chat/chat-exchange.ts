@@ -3,6 +3,7 @@ import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type OpenUsage, type UsageDraft, type UsageProgress } from '@penstock/domain-usage';
+import { secondsPerToken } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
@@ -267,6 +268,9 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     });
     void this.usage.settle(record);
     const metrics = parts.metrics.ofModel(record.modelName);
+    metrics.ended(errorCode ?? status);
+    const perToken = this.isStreamed && status === 'completed' ? secondsPerToken(record) : undefined;
+    if (perToken !== undefined) metrics.timePerToken.observe(perToken);
     metrics.duration.observe(durationMs / 1_000);
     metrics.promptTokens.inc(record.promptTokens);
     metrics.completionTokens.inc(record.completionTokens);

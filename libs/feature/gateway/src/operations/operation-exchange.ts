@@ -6,6 +6,7 @@ import { settleUsage, type UsageProgress } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
+import { secondsPerToken } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
 import { ANSWER_TOKENS_ASSUMED, CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import { keepAlive } from '../frame/keep-alive.js';
@@ -178,6 +179,9 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
       metrics.promptTokens.inc(record.promptTokens);
       metrics.completionTokens.inc(record.completionTokens);
     }
+    metrics.ended(end.errorCode ?? end.status);
+    const perToken = operation.isStreamed && end.status === 'completed' ? secondsPerToken({ durationMs, ttftMs, completionTokens: end.completionTokens }) : undefined;
+    if (perToken !== undefined) metrics.timePerToken.observe(perToken);
     metrics.duration.observe(durationMs / 1_000);
     // A request that went well is in the log of events with all of this.
     parts.logger[end.status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: job.name, stream: operation.isStreamed, ...end, queueMs, ttftMs, durationMs }, 'model request');

@@ -145,6 +145,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
       finishReason: null, tokensEstimated: false, queueMs: this.queueMs, ttftMs: null, durationMs, engineMs: this.engineMs,
     });
     void this.ledger.usage.settle(record);
+    parts.metrics.ofModel(record.modelName).ended(end.errorCode ?? end.status);
     parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
     metrics.inferences.inc({ model: record.modelName, status: end.status });
     metrics.elements.inc({ model: record.modelName, direction: 'input' }, job.inputElements);
