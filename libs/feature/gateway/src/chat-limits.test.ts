@@ -83,6 +83,29 @@ describe('time limits', () => {
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
   });
 
+  test.each(['/v1/chat/completions', '/v1/responses'])('a stream of %s that stands still in its middle gets comments, and goes on', async (path) => {
+    const held: EngineExchange[] = [];
+    await start({ settings: { HEARTBEAT_INTERVAL_MS: '1' } }, (exchange) => {
+      held.push(exchange);
+      void beginStream(exchange);
+    });
+    const asked = path.endsWith('responses') ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] };
+    const response = await world.fetch(path, { method: 'POST', key: world.key, body: JSON.stringify({ model: 'public-model', stream: true, ...asked }) });
+    const decoder = new TextDecoder();
+    const reader = response.body?.getReader();
+    let text = '';
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      text += decoder.decode(part.value, { stream: true });
+      const engine = held[0];
+      if (!text.includes(': waiting\n') || engine?.response.writableEnded !== false) continue;
+      engine.response.end(engineFrames.token(1) + engineFrames.finish(2) + engineFrames.usage(2) + engineFrames.done);
+    }
+    // Events stay whole around the comments.
+    for (const line of text.split('\n')) expect(line).toMatch(/^(: waiting|data: (\{.*\}|\[DONE\])|event: [a-z_.]+|)$/);
+    expect(text.replaceAll(': waiting\n', '')).toMatch(/"t0 [^]*"t1 /);
+    expect(await world.usage(1)).toMatchObject([{ status: 'completed', completionTokens: 2 }]);
+  });
+
   test('what fails after early headers is an event', async () => {
     await start({ settings: { EARLY_HEADERS_AFTER_MS: '1', FIRST_TOKEN_TIMEOUT_MS: '600' } }, () => undefined);
     const response = await world.chat({ stream: true });

@@ -32,7 +32,8 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
   private queueMs = 0;
   private engineMs = 0;
   private firstTokenAtMs: number | undefined;
-  private lastHeartbeatMs: number | undefined;
+  lastHeartbeatMs: number | undefined;
+  lastTextMs: number | undefined;
   private stopFault: ApiFault | undefined;
   private hasDelivered = false;
   private readonly onDrain = (): void => this.attempt?.resume();
@@ -57,7 +58,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
 
   tick(nowMs: number): void {
     this.attempt?.tick(nowMs);
-    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.isStreamed && this.firstTokenAtMs === undefined, this.lastHeartbeatMs);
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.isStreamed, this);
   }
 
   shutDown(): void {
@@ -194,6 +195,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
     const canTakeMore = this.answer.write(text, this.onDrain);
     this.hasDelivered = true;
     const nowMs = this.parts.clock.now();
+    this.lastTextMs = nowMs;
     if (nowMs - this.progressNotedMs < PROGRESS_INTERVAL_MS) return canTakeMore;
     this.progressNotedMs = nowMs;
     this.noteDelivered();

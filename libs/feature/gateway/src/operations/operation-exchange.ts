@@ -37,7 +37,8 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
   private queueMs = 0;
   private engineMs = 0;
   private firstByteAtMs: number | undefined;
-  private lastHeartbeatMs: number | undefined;
+  lastHeartbeatMs: number | undefined;
+  lastTextMs: number | undefined;
   private stopFault: ApiFault | undefined;
 
   private readonly operation: Operation;
@@ -61,7 +62,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
 
   tick(nowMs: number): void {
     this.session?.tick(nowMs);
-    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.operation.isStreamed && this.firstByteAtMs === undefined, this.lastHeartbeatMs);
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.operation.isStreamed, this);
   }
 
   shutDown(): void {
@@ -136,6 +137,7 @@ export class OperationExchange implements WatchedExchange, ReplicaUser<Completed
     if (this.gone.signal.aborted) return true;
     const canTakeMore = this.answer.write(frames, () => this.session?.resume());
     this.delivered = usage;
+    this.lastTextMs = this.parts.clock.now();
     this.ledger?.usage.progress(this.progressOf(usage));
     return canTakeMore;
   }
