@@ -66,10 +66,11 @@ describe('the whole platform with a real model in a real engine', () => {
       return page.data.flatMap((bucket) => bucket.results)[0];
     });
     expect(result).toMatchObject({ input_tokens: data.usage?.prompt_tokens, output_tokens: data.usage?.completion_tokens, num_model_requests: 1 });
-    const { data: events } = (await admin('GET', '/admin/v1/events?context=usage&limit=1000')) as { data: { type: string; correlation_id: string; data: { requestId: string; replicaId: string } }[] };
-    const event = events.find((candidate) => candidate.data.requestId === requestId);
-    expect(event).toMatchObject({ type: 'usage.recorded.v1', correlation_id: requestId });
-    const { data: replicaEvents } = (await admin('GET', `/admin/v1/events?context=fleet&aggregate=replica&id=${event?.data.replicaId}`)) as { data: { type: string }[] };
+    const { data: events } = (await admin('GET', '/admin/v1/events?context=usage&limit=1000')) as { data: { type: string; correlation_id: string; data: { records: { requestId: string; replicaId: string }[] } }[] };
+    const event = events.find((candidate) => candidate.data.records.some((record) => record.requestId === requestId));
+    const record = event?.data.records.find((candidate) => candidate.requestId === requestId);
+    expect(event).toMatchObject({ type: 'usage.recorded.v2' });
+    const { data: replicaEvents } = (await admin('GET', `/admin/v1/events?context=fleet&aggregate=replica&id=${record?.replicaId}`)) as { data: { type: string }[] };
     expect(replicaEvents.map((candidate) => candidate.type)).toEqual(['replica.placed.v2', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.advanced.v1', 'replica.ready.v1']);
   });
 

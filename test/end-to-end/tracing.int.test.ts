@@ -27,7 +27,7 @@ test('one trace runs from the client over HTTP and NATS to the usage in the log'
     await until('an answer', WAIT_MS, async () => ((await ask()).ok ? true : undefined));
     const names: ReadonlySet<string> = await until('the spans of the request', WAIT_MS, async () => {
       const found = new Set(exporter.getFinishedSpans().filter((span) => span.spanContext().traceId === traceId).map((span) => span.name));
-      return ['chat', 'send cmd.router.admit', 'handle cmd.router.admit', 'process usage.recorded.v1'].every((name) => found.has(name)) ? found : undefined;
+      return ['chat', 'send cmd.router.admit', 'handle cmd.router.admit', 'process usage.recorded.v2'].every((name) => found.has(name)) ? found : undefined;
     });
     // The cold start that the request caused belongs to its trace as well.
     expect(names).toContain('handle cmd.autoscaler.wake-endpoint');

@@ -1,5 +1,6 @@
 import { connectNats, NatsEventLog } from '@penstock/infra-nats';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { until } from './eventually.js';
 import type { Installation } from './installation.js';
 
@@ -61,7 +62,7 @@ export async function usageOf(installation: Installation, requestIds: readonly s
     const log = new NatsEventLog(link, { consumerName: 'drill' });
     const readAll = async (): Promise<Map<string, UsageRecordedV1>> => {
       const events = new Map<string, UsageRecordedV1>();
-      for await (const batch of log.read('EV_USAGE')) for (const event of batch) events.set((event.data as UsageRecordedV1).requestId, event.data as UsageRecordedV1);
+      for await (const batch of log.read('EV_USAGE')) for (const record of batch.flatMap(usageRecordsOf)) events.set(record.requestId, record);
       return events;
     };
     return await until('usage of every request', SETTLE_WAIT_MS, async () => {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jetstream, type JetStreamClient } from '@nats-io/jetstream';
 import { headers } from '@nats-io/transport-node';
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord, type UsageRecordedV2 } from '@penstock/contract-events';
 import { connectNats, ensureStreams, NatsEventLog, type NatsLink } from '@penstock/infra-nats';
 import { ensureRuntime } from '@penstock/infra-runtimes';
 import type { AppendRequest, RecordedEvent } from '@penstock/kernel';
@@ -105,7 +105,7 @@ async function rate(count: number, work: () => Promise<void>): Promise<number> {
   return (count * 1_000) / (performance.now() - startMs);
 }
 
-function usage(endpoint: string, index: number): UsageRecordedV1 {
+function usage(endpoint: string, index: number): UsageRecord {
   return { ...usageRecordedV1.example, requestId: `req_${index}`, endpointId: endpoint, promptTokens: index % 997, completionTokens: index % 101 };
 }
 
@@ -122,7 +122,7 @@ async function byWriters(append: (subject: string, writer: number, index: number
 function bareAppends(bare: JetStreamClient, round: number): Promise<number> {
   return byWriters(async (endpoint, writer, index, last) => {
     const id = `bare_${round}_${writer}_${index}`;
-    const body = { id, type: 'usage.recorded.v1', source: 'penstock/bench', time: new Date(0).toISOString(), correlationId: id, causationId: id, data: usage(endpoint, index) };
+    const body = { id, type: 'usage.recorded.v2', source: 'penstock/bench', time: new Date(0).toISOString(), correlationId: id, causationId: id, data: { records: [usage(endpoint, index)] } };
     const ack = await bare.publish(`ev.usage.bare_${round}.${endpoint}`, JSON.stringify(body), { msgID: id, expect: { lastSubjectSequence: last } });
     return ack.seq;
   });
@@ -132,7 +132,7 @@ function ourAppends(log: NatsEventLog, round: number): Promise<number> {
   return byWriters(async (endpoint, writer, index, last) => {
     const commandId = `ours_${round}_${writer}_${index}`;
     const request: AppendRequest = {
-      ref: { context: 'usage', aggregate: `ours_${round}`, id: endpoint }, events: [{ type: 'usage.recorded.v1', data: usage(endpoint, index) }],
+      ref: { context: 'usage', aggregate: `ours_${round}`, id: endpoint }, events: [{ type: 'usage.recorded.v2', data: { records: [usage(endpoint, index)] } }],
       expected: last, commandId, source: 'penstock/bench', nowMs: 0, correlationId: commandId, causationId: commandId,
     };
     const result = await log.append(request);
@@ -151,8 +151,8 @@ async function fill(link: NatsLink, events: number): Promise<void> {
     const id = `fill_${index}.0`;
     const time = new Date(index).toISOString();
     const extra = headers();
-    for (const [name, value] of Object.entries({ 'Nats-Msg-Id': id, 'ce-specversion': '1.0', 'ce-id': id, 'ce-type': 'usage.recorded.v1', 'ce-source': 'penstock/bench', 'ce-time': time, 'ce-correlationid': id, 'ce-causationid': id })) extra.append(name, value);
-    const body = { id, type: 'usage.recorded.v1', source: 'penstock/bench', time, correlationId: id, causationId: id, data: usage(endpoint, index) };
+    for (const [name, value] of Object.entries({ 'Nats-Msg-Id': id, 'ce-specversion': '1.0', 'ce-id': id, 'ce-type': 'usage.recorded.v2', 'ce-source': 'penstock/bench', 'ce-time': time, 'ce-correlationid': id, 'ce-causationid': id })) extra.append(name, value);
+    const body = { id, type: 'usage.recorded.v2', source: 'penstock/bench', time, correlationId: id, causationId: id, data: { records: [usage(endpoint, index)] } };
     connection.publish(`ev.usage.org_1.${endpoint}`, JSON.stringify(body), { headers: extra });
     if (index % FILL_FLUSH_EVERY === FILL_FLUSH_EVERY - 1) await connection.flush();
   }
@@ -166,7 +166,7 @@ class UsageTotals {
   readonly statuses = new Map<string, number>();
   count = 0;
 
-  apply(data: UsageRecordedV1): void {
+  apply(data: UsageRecord): void {
     const key = `${data.organisationId}/${data.endpointId}`;
     const total = this.tokens.get(key) ?? { prompt: 0, completion: 0, requests: 0 };
     total.prompt += data.promptTokens;
@@ -184,7 +184,7 @@ function bareFold(bare: JetStreamClient, events: number): Promise<number> {
     const consumer = await bare.consumers.get('EV_USAGE', {});
     const messages = await consumer.consume({ max_messages: READ_AHEAD });
     for await (const message of messages) {
-      totals.apply((JSON.parse(message.string()) as { data: UsageRecordedV1 }).data);
+      for (const record of (JSON.parse(message.string()) as { data: UsageRecordedV2 }).data.records) totals.apply(record);
       if (totals.count === events) break;
     }
     await consumer.delete();
@@ -192,7 +192,7 @@ function bareFold(bare: JetStreamClient, events: number): Promise<number> {
 }
 
 function fold(totals: UsageTotals, events: readonly RecordedEvent[], limit: number): void {
-  for (const event of events) if (totals.count < limit) totals.apply(event.data as UsageRecordedV1);
+  for (const event of events) if (totals.count < limit) for (const record of (event.data as UsageRecordedV2).records) totals.apply(record);
 }
 
 function ourTail(log: NatsEventLog, events: number): Promise<number> {

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { connectNats, NatsEventLog } from '@penstock/infra-nats';
 import type { ServiceName } from '@penstock/infra-composition';
 import { repositoryRoot } from '../../contracts/files.js';
@@ -161,7 +162,7 @@ async function settledUsage(installation: Installation, requestIds: readonly str
     const log = new NatsEventLog(link, { consumerName: 'drill' });
     const readAll = async (): Promise<UsageRecordedV1[]> => {
       const events: UsageRecordedV1[] = [];
-      for await (const batch of log.read('EV_USAGE')) for (const event of batch) events.push(event.data as UsageRecordedV1);
+      for await (const batch of log.read('EV_USAGE')) events.push(...batch.flatMap(usageRecordsOf));
       return events;
     };
     await until('a usage event for each request', SETTLE_WAIT_MS, async () => {

@@ -56,6 +56,7 @@ import { serviceAccountDisabledV1 } from './service-account-disabled.v1.js';
 import { trafficSplitRemovedV1 } from './traffic-split-removed.v1.js';
 import { trafficSplitSetV1 } from './traffic-split-set.v1.js';
 import { usageRecordedV1 } from './usage-recorded.v1.js';
+import { usageRecordedV2 } from './usage-recorded.v2.js';
 import { wantedReplicasChangedV1 } from './wanted-replicas-changed.v1.js';
 
 /** Every published version of every event type. */
@@ -109,6 +110,7 @@ export const eventCatalogue = [
   replicaCircuitOpenedV1,
   replicaCircuitClosedV1,
   usageRecordedV1,
+  usageRecordedV2,
   fileUploadedV1,
   fileDeletedV1,
   batchJobCreatedV1,

@@ -61,4 +61,5 @@ export * from './traffic-split-removed.v1.js';
 export * from './traffic-split-set.v1.js';
 export * from './upcast.js';
 export * from './usage-recorded.v1.js';
+export * from './usage-recorded.v2.js';
 export * from './wanted-replicas-changed.v1.js';

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { nodeJoinedV1 } from './node-joined.v1.js';
 import { placementRefusedV1 } from './placement-refused.v1.js';
 import { replicaPlacedV1 } from './replica-placed.v1.js';
+import { usageRecordedV1 } from './usage-recorded.v1.js';
 import { parseStoredEvent, type Upcaster } from './upcast.js';
 
 const ancient: Upcaster = { from: 'api-key.revoked.v8', to: 'api-key.revoked.v9', upcast: (data) => ({ ...(data as object), why: 'unknown' }) };
@@ -28,6 +29,10 @@ describe('upcasting', () => {
       expect(parseStoredEvent(`${type}.v1`, replicaPlacedV1.example)).toMatchObject({ type: `${type}.v2`, data: { ...placed, members: [{ nodeId, acceleratorIds }], mig: null, replaces: null, reason } });
     }
     expect(parseStoredEvent('placement.refused.v1', placementRefusedV1.example)).toMatchObject({ type: 'placement.refused.v2', data: { ...placementRefusedV1.example, hint: null } });
+  });
+
+  test('usage of version 1 is one record among the records of version 2', () => {
+    expect(parseStoredEvent('usage.recorded.v1', usageRecordedV1.example)).toEqual({ kind: 'parsed', type: 'usage.recorded.v2', data: { records: [usageRecordedV1.example] } });
   });
 
   test('what a step makes must match the newest contract', () => {

@@ -7,6 +7,8 @@ import type { PlacementRefusedV1 } from './placement-refused.v1.js';
 import type { PlacementRefusedV2 } from './placement-refused.v2.js';
 import type { ReplicaPlacedV1 } from './replica-placed.v1.js';
 import type { ReplicaPlacedV2 } from './replica-placed.v2.js';
+import type { UsageRecordedV1 } from './usage-recorded.v1.js';
+import type { UsageRecordedV2 } from './usage-recorded.v2.js';
 
 /** Turns one published version into the next. Pure, and kept for ever. */
 export interface Upcaster {
@@ -26,6 +28,7 @@ export const upcasters: readonly Upcaster[] = [
   { from: 'replica.placed.v1', to: 'replica.placed.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },
   { from: 'placement.decided.v1', to: 'placement.decided.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },
   { from: 'placement.refused.v1', to: 'placement.refused.v2', upcast: (data): PlacementRefusedV2 => ({ ...(data as PlacementRefusedV1), hint: null }) },
+  { from: 'usage.recorded.v1', to: 'usage.recorded.v2', upcast: (data): UsageRecordedV2 => ({ records: [data as UsageRecordedV1] }) },
 ];
 
 /** Version 1 said nothing of links, and plans took any accelerators of one type together: they count as one island. */

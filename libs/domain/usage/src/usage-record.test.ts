@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { usageRecordedV1 } from '@penstock/contract-events';
 import { interruptedUsage, settleUsage, usageRef, type UsageDraft } from './usage-record.js';
 
@@ -14,6 +15,14 @@ describe('usage records', () => {
     });
     expect(usageRecordedV1.schema.parse(record)).toMatchObject({ requestId: 'req_1', replicaId: 'rep_1', modelVersionId: 'mv_2', completionTokens: 7 });
     expect(usageRef(record)).toEqual({ context: 'usage', aggregate: 'org_1', id: 'ep_1' });
+  });
+
+  test('a record is valid whatever an engine says', () => {
+    const number = fc.oneof(fc.double(), fc.integer(), fc.constantFrom(NaN, Infinity, -1, 2.5, Number.MAX_VALUE));
+    fc.assert(fc.property(fc.array(number, { minLength: 8, maxLength: 8 }), fc.option(fc.string({ maxLength: 300 })), fc.option(fc.string({ maxLength: 300 })), ([a, b, c, d, e, f, g, h]: number[], finishReason, errorCode) => {
+      const record = settleUsage(draft, { replicaId: null, promptTokens: a!, cachedTokens: b!, completionTokens: c!, reasoningTokens: d!, queueMs: e!, ttftMs: f!, durationMs: g!, engineMs: h!, status: 'failed', finishReason, errorCode, httpStatus: 502, tokensEstimated: true });
+      expect(usageRecordedV1.schema.safeParse(record).error).toBeUndefined();
+    }));
   });
 
   test('an interrupted one counts what was delivered and says so', () => {

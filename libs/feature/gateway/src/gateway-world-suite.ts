@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { admitRequest, releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import type { RunningService } from '@penstock/feature-shell';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
 import { followProjection, silentLogger, type Clock, type DeadLetterEntry, type NewEvent, type Timers } from '@penstock/kernel';
@@ -97,7 +98,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const world: World = {
     url: service.url, log, commands, signals, engines, deadLetters, objects, key, service, append, fetch: request,
     chat: (body, init) => request('/v1/chat/completions', { method: 'POST', key, body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'hi' }], ...body }), ...init }),
-    usage: async (count) => (await eventually(() => log.all('EV_USAGE'), (events) => events.length >= count)).map((event) => event.data as UsageRecordedV1),
+    usage: async (count) => eventually(() => log.all('EV_USAGE').flatMap(usageRecordsOf), (records) => records.length >= count),
     serveRouter: () => serveRouter(commands, engines),
     close: async () => {
       await service.close();

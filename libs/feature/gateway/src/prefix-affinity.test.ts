@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { promptNews } from '@penstock/contract-commands';
 import { startWorld, type World } from './gateway-world-suite.js';
 
@@ -23,7 +24,7 @@ async function replicaOf(body: object, headers: Record<string, string> = {}): Pr
 }
 
 async function replicaIn(at: World, ask: () => Promise<Response>): Promise<string | null> {
-  const before = at.log.all('EV_USAGE').length;
+  const before = at.log.all('EV_USAGE').flatMap(usageRecordsOf).length;
   const answer = await ask();
   expect(answer.status).toBe(200);
   await answer.text();

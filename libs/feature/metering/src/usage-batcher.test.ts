@@ -76,6 +76,14 @@ describe('the usage batcher', () => {
     expect(batcher.check()).toBeUndefined();
   });
 
+  test('records of one event are told apart, and one that comes again joins the one that waits', async () => {
+    const { sink, timers, batcher } = setUp();
+    const stored = Promise.all([batcher.add(usage(1, 'req_a')), batcher.add(usage(1, 'req_b')), batcher.add(usage(1, 'req_a'))]);
+    await timers.advance(200);
+    await stored;
+    expect(sink.inserts).toEqual([[1, 1]]);
+  });
+
   test('a record that the store calls wrong is rejected alone', async () => {
     const { sink, batcher } = setUp();
     const results = await Promise.allSettled([batcher.add(usage(1)), batcher.add(usage(2, 'req_wrong')), batcher.add(usage(3))]);

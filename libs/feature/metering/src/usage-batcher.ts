@@ -30,7 +30,7 @@ interface Waiting {
  */
 export class UsageBatcher {
   private readonly waiting: Waiting[] = [];
-  private readonly bySequence = new Map<number, Waiting>();
+  private readonly byPlace = new Map<string, Waiting>();
   private cancelDelay: (() => void) | undefined;
   private running: Promise<void> | undefined;
   private wakeFromPause: (() => void) | undefined;
@@ -41,21 +41,21 @@ export class UsageBatcher {
 
   /** Resolves once the record is stored. A record that waits already, delivered again, joins the one that waits. */
   add(usage: SequencedUsage): Promise<void> {
-    const known = this.bySequence.get(usage.sequence);
+    const known = this.byPlace.get(placeOf(usage));
     if (known !== undefined) return known.stored;
-    if (this.bySequence.size >= PENDING_RECORDS_MAX) return Promise.reject(new UsageStoreUnavailableError(`${PENDING_RECORDS_MAX} records wait already`));
+    if (this.byPlace.size >= PENDING_RECORDS_MAX) return Promise.reject(new UsageStoreUnavailableError(`${PENDING_RECORDS_MAX} records wait already`));
     const { promise: stored, resolve, reject } = Promise.withResolvers<void>();
     const entry = { usage, stored, resolve, reject };
     this.waiting.push(entry);
-    this.bySequence.set(usage.sequence, entry);
-    this.options.metrics.pending.set(this.bySequence.size);
+    this.byPlace.set(placeOf(usage), entry);
+    this.options.metrics.pending.set(this.byPlace.size);
     this.schedule();
     return stored;
   }
 
   /** Readiness: undefined when writing works, else what is wrong. */
   check(): string | undefined {
-    return this.failure === undefined ? undefined : `${this.failure} ${this.bySequence.size} records wait.`;
+    return this.failure === undefined ? undefined : `${this.failure} ${this.byPlace.size} records wait.`;
   }
 
   /** Writes what waits; from here on a store that is away rejects, so that the consumer hands the records out again later. */
@@ -122,8 +122,8 @@ export class UsageBatcher {
   }
 
   private settle(entry: Waiting, how: () => void): void {
-    this.bySequence.delete(entry.usage.sequence);
-    this.options.metrics.pending.set(this.bySequence.size);
+    this.byPlace.delete(placeOf(entry.usage));
+    this.options.metrics.pending.set(this.byPlace.size);
     how();
   }
 
@@ -136,4 +136,9 @@ export class UsageBatcher {
       };
     });
   }
+}
+
+/** One event holds several records. */
+function placeOf({ record, sequence }: SequencedUsage): string {
+  return `${sequence}/${record.requestId}`;
 }

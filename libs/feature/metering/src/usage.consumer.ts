@@ -1,4 +1,4 @@
-import { asCatalogueEvent, usageRecordedV1 } from '@penstock/contract-events';
+import { asCatalogueEvent, usageRecordedV2 } from '@penstock/contract-events';
 import type { RecordedEvent } from '@penstock/kernel';
 import { Controller, Inject } from '@nestjs/common';
 import { EventPattern, Payload } from '@nestjs/microservices';
@@ -10,9 +10,9 @@ import type { UsageBatcher } from './usage-batcher.js';
 export class UsageConsumer {
   constructor(@Inject(USAGE_BATCHER) private readonly batcher: UsageBatcher) {}
 
-  @EventPattern(usageRecordedV1.type)
+  @EventPattern(usageRecordedV2.type)
   async record(@Payload() recorded: RecordedEvent): Promise<void> {
     const event = asCatalogueEvent(recorded);
-    if (event.type === 'usage.recorded.v1') await this.batcher.add({ record: event.data, sequence: recorded.sequence });
+    if (event.type === 'usage.recorded.v2') await Promise.all(event.data.records.map((record) => this.batcher.add({ record, sequence: recorded.sequence })));
   }
 }

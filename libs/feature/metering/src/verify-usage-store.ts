@@ -43,7 +43,7 @@ async function caughtUpDigest(ports: Pick<MeteringPorts, 'reports' | 'timers'>, 
 }
 
 function usageIn(batch: readonly RecordedEvent[]): SequencedUsage[] {
-  return batch.map(asCatalogueEvent).flatMap((event) => (event.type === 'usage.recorded.v1' ? [{ record: event.data, sequence: event.sequence }] : []));
+  return batch.map(asCatalogueEvent).flatMap((event) => (event.type === 'usage.recorded.v2' ? event.data.records.map((record) => ({ record, sequence: event.sequence })) : []));
 }
 
 /** sha256 over the sums in canonical order, each as an array so that the order of fields cannot matter. */

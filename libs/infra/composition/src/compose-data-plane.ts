@@ -1,6 +1,7 @@
+import { USAGE_RECORDS_MAX } from '@penstock/contract-events';
 import { join } from 'node:path';
 import { gatewayConfig, startGateway } from '@penstock/feature-gateway';
-import { meteringConfig, startMetering } from '@penstock/feature-metering';
+import { meteringConfig, PENDING_RECORDS_MAX, startMetering } from '@penstock/feature-metering';
 import { batchConfig, startBatch } from '@penstock/feature-batch';
 import type { RunningService } from '@penstock/feature-shell';
 import { ClickhouseUsageReports, ClickhouseUsageSink, connectClickhouse } from '@penstock/infra-clickhouse';
@@ -30,8 +31,8 @@ const meteringAdapterConfig = z.object({
   CLICKHOUSE_URL: z.string().min(1),
 });
 
-/** Records that may wait for ClickHouse at once. */
-const USAGE_IN_FLIGHT_MAX = 5_000;
+/** Events that may wait for ClickHouse at once: all their records find room. */
+const USAGE_IN_FLIGHT_MAX = Math.floor(PENDING_RECORDS_MAX / USAGE_RECORDS_MAX);
 
 export async function composeGateway(environment: Environment): Promise<RunningService> {
   const adapters = readSettings(gatewayAdapterConfig, environment);

@@ -48,7 +48,7 @@ export class JetStreamContext extends BaseRpcContext<[RecordedEvent, number]> {
 }
 
 /**
- * Nest transport for events: `@EventPattern('usage.recorded.v1')` handlers get the `RecordedEvent` as payload, at least once.
+ * Nest transport for events: `@EventPattern('usage.recorded.v2')` handlers get the `RecordedEvent` as payload, at least once.
  * An event is acknowledged after its handler succeeded, delivered again with growing delays when it failed, and filed as a
  * dead letter when it cannot be read or failed too often. Events without a handler are passed over.
  */

@@ -58,7 +58,7 @@ class NatsCommandServer extends ServerNats {
 
   override handleMessage(channel: string, message: Msg): Promise<unknown> {
     const traceparent = message.headers?.get('traceparent');
-    return inSpan(`handle ${channel}`, SpanKind.SERVER, traceparent === '' ? undefined : traceparent, { 'messaging.system': 'nats', 'messaging.destination.name': channel }, () => super.handleMessage(channel, message));
+    return inSpan(`handle ${channel}`, SpanKind.CONSUMER, traceparent === '' ? undefined : traceparent, { 'messaging.system': 'nats', 'messaging.destination.name': channel }, () => super.handleMessage(channel, message));
   }
 
   /**

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { batchObject, endpointView, fileObject, listScalingDecisions, modelVersionView, nodeView, replicaView } from '@penstock/contract-commands';
-import { contractOf, streamOf, type CatalogueEvent } from '@penstock/contract-events';
+import { contractOf, streamOf, usageRecordedV1, type CatalogueEvent } from '@penstock/contract-events';
 import { startTestServers } from '@penstock/infra-runtimes';
 import { silentLogger } from '@penstock/kernel';
 import { MemoryEventLog } from '@penstock/testing-kit';
@@ -146,11 +146,17 @@ test('the usage ledger counts a request once, however often it is told', async (
   await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_03', organisationId: 'org_03', status: 'completed', completionTokens: 30 });
   await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_03', organisationId: 'org_03', status: 'interrupted', completionTokens: 9 });
   await tell('usage.recorded.v1', 'ep_01', { requestId: 'req_02', organisationId: 'org_02', ttftMs: null, replicaId: null });
+  // One event of several requests: one of them new, one told before, one cut off and completed within the event.
+  const record = usageRecordedV1.example;
+  await tell('usage.recorded.v2', 'ep_01', { records: [
+    { ...record, requestId: 'req_04', organisationId: 'org_04', completionTokens: 5 }, { ...record, promptTokens: 7_777 },
+    { ...record, requestId: 'req_05', organisationId: 'org_05', status: 'failed', completionTokens: 1 }, { ...record, requestId: 'req_05', organisationId: 'org_05', completionTokens: 6 },
+  ] });
   const projector = await project(meteringTableProjection);
   const queries = new PostgresUsageLedgerQueries(connection);
-  expect(await queries.totals()).toEqual({ requests: 3, promptTokens: 96, completionTokens: 46, lastSequence: 6 });
+  expect(await queries.totals()).toEqual({ requests: 5, promptTokens: 160, completionTokens: 57, lastSequence: 7 });
   expect(await queries.totals('org_01')).toEqual({ requests: 1, promptTokens: 32, completionTokens: 8, lastSequence: 1 });
   expect(await queries.totals('org_none')).toEqual({ requests: 0, promptTokens: 0, completionTokens: 0, lastSequence: 0 });
-  expect(await projector.rebuild()).toMatchObject({ identical: true, rows: 3 });
-  expect((await queries.totals()).requests).toBe(3);
+  expect(await projector.rebuild()).toMatchObject({ identical: true, rows: 5 });
+  expect((await queries.totals()).requests).toBe(5);
 });

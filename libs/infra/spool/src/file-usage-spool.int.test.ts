@@ -21,7 +21,7 @@ const log = { async append({ events }) {
   appends += 1;
   await new Promise((done) => setTimeout(done, appends % 7));
   if (mode !== 'finish' && appends % 5 === 0) throw new Error('the broker is away');
-  appendFileSync(logFile, events.map(({ data }) => JSON.stringify({ id: data.requestId, tokens: data.completionTokens, status: data.status }) + '\\n').join(''));
+  appendFileSync(logFile, events.flatMap(({ data }) => data.records).map((data) => JSON.stringify({ id: data.requestId, tokens: data.completionTokens, status: data.status }) + '\\n').join(''));
   if (mode !== 'finish' && appends % 11 === 0) throw new Error('stored, but the confirmation was lost');
   return { kind: 'appended', lastSequence: appends, duplicate: false };
 } };

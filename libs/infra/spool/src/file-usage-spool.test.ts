@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UsageRecordedV1 } from '@penstock/contract-events';
-import { settleUsage, UsageOutboxFullError, type UsageDraft } from '@penstock/domain-usage';
+import { settleUsage, UsageOutboxFullError, usageRecordsOf, type UsageDraft } from '@penstock/domain-usage';
 import { EventLogUnavailableError, silentLogger, type AppendRequest, type AppendResult } from '@penstock/kernel';
 import { eventually, MemoryEventLog } from '@penstock/testing-kit';
 import { FileUsageSpool, type SpoolOptions } from './file-usage-spool.js';
@@ -26,6 +26,21 @@ class FlakyLog extends MemoryEventLog {
   }
 }
 
+/** An event log that stores what it gets, and whose confirmations are lost. */
+class ForgetfulLog extends MemoryEventLog {
+  answers = false;
+  readonly appended: string[] = [];
+
+  override async append(request: AppendRequest): Promise<AppendResult> {
+    const before = this.all('EV_USAGE').length;
+    const result = await super.append(request);
+    this.appended.push(...this.all('EV_USAGE').slice(before).map(({ id }) => id));
+    if (this.all('EV_USAGE').length === before) this.appended.push(`${request.commandId}.0`);
+    if (!this.answers) throw new EventLogUnavailableError('the confirmation was lost');
+    return result;
+  }
+}
+
 const draftOf = (requestId: string): UsageDraft => ({
   requestId, organisationId: 'org_1', projectId: 'proj_1', keyId: 'key_1', endpointId: 'ep_1', modelName: 'm', modelVersionId: 'mv_1', batchId: null, operation: 'chat', stream: true, startedAt: '2026-11-29T12:00:00.000Z', replicaId: null,
 });
@@ -33,7 +48,7 @@ const recordOf = (requestId: string, completionTokens: number): UsageRecordedV1 
   replicaId: 'rep_1', promptTokens: 5, cachedTokens: 0, completionTokens, reasoningTokens: 0, status: 'completed', finishReason: 'stop', httpStatus: 200, errorCode: null, tokensEstimated: false, queueMs: 0, ttftMs: 1, durationMs: 2, engineMs: 1,
 });
 const open = (log: MemoryEventLog, more: Partial<SpoolOptions> = {}): Promise<FileUsageSpool> => FileUsageSpool.open({ folder, log, logger: silentLogger, now: () => Date.parse('2026-11-29T12:00:09.000Z'), ...more });
-const published = (log: MemoryEventLog): UsageRecordedV1[] => log.all('EV_USAGE').map((event) => event.data as UsageRecordedV1);
+const published = (log: MemoryEventLog): UsageRecordedV1[] => log.all('EV_USAGE').flatMap(usageRecordsOf);
 /** What a process that is killed leaves behind: its files, and a lock of a process that is gone. */
 function abandon(spool: FileUsageSpool): void {
   expect(spool.stats().openRequests).toBeGreaterThanOrEqual(0);
@@ -51,6 +66,38 @@ describe('FileUsageSpool', () => {
     expect(published(log)).toEqual([recordOf('req_1', 7)]);
     expect(log.all('EV_USAGE')[0]).toMatchObject({ id: 'req_1.0', ref: { context: 'usage', aggregate: 'org_1', id: 'ep_1' } });
     await spool.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('records of one organisation and endpoint share one event; a sampled request and a batch line have their own', async () => {
+    const log = new FlakyLog();
+    const spool = await open(log);
+    const settled = (requestId: string, more: Partial<UsageDraft> = {}, traceparent?: string): Promise<void> => spool.open({ ...draftOf(requestId), ...more }, traceparent).settle({ ...recordOf(requestId, 1), ...more });
+    const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7';
+    await Promise.all([settled('req_1'), settled('req_2', {}, `${trace}-00`), settled('req_3', {}, `${trace}-01`), settled('req_4', { organisationId: 'org_2' }), settled('req_5', { batchId: 'batch_1' }), settled('req_6')]);
+    await spool.drain(5_000);
+    const events = log.all('EV_USAGE').map((event) => [event.id, event.ref.aggregate, usageRecordsOf(event).map(({ requestId }) => requestId), event.traceparent]);
+    expect(events).toHaveLength(4);
+    expect(events).toEqual(expect.arrayContaining([
+      ['usage_req_1.0', 'org_1', ['req_1', 'req_2', 'req_6'], undefined], ['req_3.0', 'org_1', ['req_3'], `${trace}-01`], ['req_4.0', 'org_2', ['req_4'], undefined], ['req_5.0', 'org_1', ['req_5'], undefined],
+    ]));
+    await spool.close();
+  });
+
+  test('after an unclear end, and after a crash, records go out in the event that the broker may have', async () => {
+    const log = new ForgetfulLog();
+    const dead = await open(log);
+    await Promise.all(['req_1', 'req_2', 'req_3'].map((id, index) => dead.open(draftOf(id)).settle(recordOf(id, index))));
+    await eventually(() => log.appended, (ids) => ids.length >= 2);
+    await dead.drain(0);
+    abandon(dead);
+    const next = await open(log);
+    await eventually(() => log.appended, (ids) => ids.length >= 4);
+    log.answers = true;
+    await next.drain(5_000);
+    expect(new Set(log.appended)).toEqual(new Set(['usage_req_1.0']));
+    expect(published(log)).toEqual([recordOf('req_1', 0), recordOf('req_2', 1), recordOf('req_3', 2)]);
+    await next.close();
     expect(readdirSync(folder)).toEqual([]);
   });
 
@@ -117,7 +164,8 @@ describe('FileUsageSpool', () => {
     const next = await open(log);
     await next.drain(5_000);
     expect(published(log).filter((record) => record.requestId === 'req_long')).toMatchObject([{ status: 'interrupted', completionTokens: 5 }]);
-    expect(new Set(log.all('EV_USAGE').map((event) => event.id)).size).toBe(6_001);
+    expect(published(log)).toHaveLength(6_001);
+    expect(log.all('EV_USAGE').length).toBeLessThan(1_000);
     await next.close();
   });
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { UsageOutboxFullError, type OpenUsage, type OutboxStats, type UsageDraft, type UsageOutbox, type UsageProgress } from '@penstock/domain-usage';
 import type { EventLog, Logger } from '@penstock/kernel';
 import { AppendFile } from './append-file.js';
@@ -9,6 +9,7 @@ import { lockFolder } from './folder-lock.js';
 import { ProgressFile } from './progress-file.js';
 import { recoverSpool, spoolFileName } from './recover-spool.js';
 import { encodeLine, settledLine } from './spool-line.js';
+import type { UsageEntry } from './usage-parcel.js';
 import { UsagePublisher } from './usage-publisher.js';
 
 /** About 200,000 requests while the event log is away. */
@@ -35,7 +36,7 @@ export interface SpoolOptions {
 interface Deeds {
   written(): Promise<void>;
   noteProgress(requestId: string, progress: UsageProgress): void;
-  settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void>;
+  settle(record: UsageRecord, traceparent: string | undefined): Promise<void>;
 }
 
 class OpenedUsage implements OpenUsage {
@@ -49,7 +50,7 @@ class OpenedUsage implements OpenUsage {
     this.deeds.noteProgress(this.requestId, progress);
   }
 
-  settle(record: UsageRecordedV1): Promise<void> {
+  settle(record: UsageRecord): Promise<void> {
     return this.deeds.settle(record, this.traceparent);
   }
 }
@@ -96,7 +97,9 @@ export class FileUsageSpool implements UsageOutbox {
   private constructor(private readonly options: SpoolOptions, private readonly unlock: () => void, private nextNumber: number) {
     this.active = this.newSegment();
     this.progressFile = new ProgressFile((number) => join(options.folder, spoolFileName('progress', number)), nextNumber);
-    this.publisher = new UsagePublisher(options.log, options.logger, options.source ?? 'penstock/gateway', (record) => this.confirm(record));
+    this.publisher = new UsagePublisher({
+      log: options.log, logger: options.logger, source: options.source ?? 'penstock/gateway', onJoined: (ids) => this.noteJoined(ids), onPublished: (record) => this.confirm(record),
+    });
   }
 
   /**
@@ -108,10 +111,11 @@ export class FileUsageSpool implements UsageOutbox {
     const unlock = lockFolder(options.folder);
     const recovered = recoverSpool(options.folder, options.now?.() ?? Date.now());
     const spool = new FileUsageSpool(options, unlock, recovered.nextNumber);
-    const settled = recovered.records.map((record) => spool.writeSettled(record));
+    const entries = new Map(recovered.records.map((record) => [record.requestId, spool.recover(record)]));
+    for (const ids of recovered.joined) spool.noteJoined(ids);
     await spool.sync();
     for (const path of recovered.paths) rmSync(path, { force: true });
-    for (const publish of settled) publish({ isFirst: false });
+    spool.publishAgain(entries, recovered.joined);
     if (recovered.records.length > 0 || recovered.damaged > 0) {
       options.logger.info({ records: recovered.records.length, interrupted: recovered.interrupted, damagedLines: recovered.damaged }, 'usage of an earlier process recovered');
     }
@@ -153,15 +157,41 @@ export class FileUsageSpool implements UsageOutbox {
     this.unlock();
   }
 
-  private settle(record: UsageRecordedV1, traceparent: string | undefined): Promise<void> {
+  private settle(record: UsageRecord, traceparent: string | undefined): Promise<void> {
     if (!this.opened.has(record.requestId)) return nothingToDo;
-    const publish = this.writeSettled(record, traceparent);
-    publish({ isFirst: true });
+    const json = this.writeSettled(record);
+    this.publisher.add({ record, json, mayJoin: true, traceparent });
     return this.sync();
   }
 
-  /** Returns how to publish, since a recovered record may go out only after it is safe in the new file. */
-  private writeSettled(record: UsageRecordedV1, traceparent?: string): (how: { readonly isFirst: boolean }) => void {
+  private recover(record: UsageRecord): UsageEntry {
+    this.writeSettled(record);
+    return { record, json: undefined, mayJoin: false, traceparent: undefined };
+  }
+
+  /** What an earlier process may have sent: in the same company, or alone. */
+  private publishAgain(records: ReadonlyMap<string, UsageEntry>, joined: readonly (readonly string[])[]): void {
+    const alone = new Map(records);
+    for (const ids of joined) {
+      this.publisher.addJoined(ids.flatMap((id) => alone.get(id) ?? []));
+      for (const id of ids) alone.delete(id);
+    }
+    for (const entry of alone.values()) this.publisher.add(entry);
+  }
+
+  /** In the kernel before the event goes out, so that a repeat after a crash is the same event. */
+  private noteJoined(ids: readonly string[]): void {
+    try {
+      this.append(encodeLine({ t: 'join', ids }));
+      this.writePending();
+    } catch (error) {
+      // After a crash each of them goes alone then, and sinks count a request id once.
+      this.options.logger.warn({ err: error }, 'the company of usage records could not be written to the spool');
+    }
+  }
+
+  /** Returns the record as JSON. */
+  private writeSettled(record: UsageRecord): string {
     this.opened.delete(record.requestId);
     this.progressFile.forget(record.requestId);
     // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
@@ -169,10 +199,10 @@ export class FileUsageSpool implements UsageOutbox {
     this.append(settledLine(json));
     this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
-    return ({ isFirst }) => this.publisher.add({ record, json: isFirst ? json : undefined, isFirst, traceparent });
+    return json;
   }
 
-  private confirm(record: UsageRecordedV1): void {
+  private confirm(record: UsageRecord): void {
     const segment = this.segmentOf.get(record.requestId);
     this.segmentOf.delete(record.requestId);
     if (segment !== undefined) segment.unconfirmed -= 1;

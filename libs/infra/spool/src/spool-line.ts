@@ -1,11 +1,13 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import type { UsageDraft, UsageProgress } from '@penstock/domain-usage';
 
 /** One line of the spool. */
 export type SpoolLine =
   | { readonly t: 'open'; readonly draft: UsageDraft }
   | { readonly t: 'progress'; readonly id: string; readonly progress: UsageProgress }
-  | { readonly t: 'settle'; readonly record: UsageRecordedV1 }
+  | { readonly t: 'settle'; readonly record: UsageRecord }
+  /** These go to the event log as one event, in this order. */
+  | { readonly t: 'join'; readonly ids: readonly string[] }
   /** The event log has these; they need not be sent again. */
   | { readonly t: 'ack'; readonly ids: readonly string[] };
 

@@ -1,32 +1,35 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
-import { usageRef } from '@penstock/domain-usage';
-import type { AppendRequest, EventLog, Logger } from '@penstock/kernel';
+import type { UsageRecord } from '@penstock/contract-events';
+import type { EventLog, Logger } from '@penstock/kernel';
+import { appendRequestOf, joinedOf, packParcels, type UsageEntry, type UsageParcel } from './usage-parcel.js';
 
 /** Appends on their way at once. */
 const IN_FLIGHT_MAX = 64;
-/** Records of one append: one answer of the broker confirms them all. */
-const RECORDS_PER_APPEND = 100;
 /** Records gather this long. */
-const GATHER_MS = 25;
+const GATHER_MS = 50;
+/** How soon what found no room tries again. */
+const NO_ROOM_DELAY_MS = 5;
 const BACK_OFF_MS_MIN = 100;
 const BACK_OFF_MS_MAX = 5_000;
 
-interface Entry {
-  readonly record: UsageRecordedV1;
-  /** The record as JSON; undefined for one that another process wrote, which is checked like anybody's. */
-  readonly json: string | undefined;
-  /** False once the broker may have it: it goes alone then, so that a repeat is recognised and nothing else with it. */
-  readonly isFirst: boolean;
-  /** W3C trace context of the request, which is gone after a crash. */
-  readonly traceparent: string | undefined;
+export interface UsagePublisherOptions {
+  readonly log: EventLog;
+  readonly logger: Logger;
+  /** CloudEvents source of the records. */
+  readonly source: string;
+  /** Called before records go out that share an event, so that whoever sends them again after a crash can make the same event of them. */
+  readonly onJoined: (requestIds: readonly string[]) => void;
+  readonly onPublished: (record: UsageRecord) => void;
 }
 
 /**
- * Sends settled usage to the event log, again and again until it has it. The event's id follows from the request's and how it ended,
- * so a repeat is the same event. Records of one subject that were never sent before go together.
+ * Sends settled usage to the event log, again and again until it has it. An event's id follows from the requests in it and how they
+ * ended, so a repeat is the same event. Records of one subject that were never sent before share one event.
  */
 export class UsagePublisher {
-  private queue: Entry[] = [];
+  private queue: readonly UsageEntry[] = [];
+  private fresh: UsageEntry[] = [];
+  /** What the broker may have already. */
+  private again: UsageParcel[] = [];
   private waiting = 0;
   private inFlight = 0;
   private backOffMs = 0;
@@ -35,16 +38,23 @@ export class UsagePublisher {
   private isBackingOff = false;
   private idleWaiters: (() => void)[] = [];
 
-  constructor(private readonly log: EventLog, private readonly logger: Logger, private readonly source: string, private readonly onPublished: (record: UsageRecordedV1) => void) {}
+  constructor(private readonly options: UsagePublisherOptions) {}
 
   get unpublished(): number {
     return this.waiting;
   }
 
-  add(entry: Entry): void {
+  add(entry: UsageEntry): void {
     this.waiting += 1;
     // A batch job may run a request again under its id after a crash, so its records go alone.
-    this.queue.push(entry.isFirst && entry.record.batchId !== null ? { ...entry, isFirst: false } : entry);
+    this.fresh.push(entry.mayJoin && entry.record.batchId !== null ? { ...entry, mayJoin: false } : entry);
+    this.pumpAfter(GATHER_MS);
+  }
+
+  /** Records that an earlier process had put into one event, which the broker may have. */
+  addJoined(parcel: UsageParcel): void {
+    this.waiting += parcel.length;
+    this.again.push(parcel);
     this.pumpAfter(GATHER_MS);
   }
 
@@ -73,78 +83,46 @@ export class UsagePublisher {
     }, delayMs).unref();
   }
 
+  /** Sends as much as may be under way, what was sent before first. */
   private pump(): void {
-    const groups = this.takeGroups();
-    for (const [index, group] of groups.entries()) {
-      if (this.inFlight >= IN_FLIGHT_MAX || this.isStopped) {
-        this.queue = [...groups.slice(index).flat(), ...this.queue];
-        break;
-      }
-      this.inFlight += 1;
-      void this.publish(group);
-    }
+    const repeated = this.again.splice(0, IN_FLIGHT_MAX - this.inFlight);
+    const { parcels, rest } = packParcels([...this.queue, ...this.fresh], IN_FLIGHT_MAX - this.inFlight - repeated.length);
+    this.queue = rest;
+    this.fresh = [];
+    for (const parcel of parcels) this.tellJoined(parcel);
+    this.inFlight += repeated.length + parcels.length;
+    for (const parcel of repeated) void this.publish(parcel);
+    for (const parcel of parcels) void this.publish(parcel);
   }
 
-  /** What waits, oldest first, as it goes out: no more than can be under way. */
-  private takeGroups(): Entry[][] {
-    const room = IN_FLIGHT_MAX - this.inFlight;
-    const groups: Entry[][] = [];
-    const open = new Map<string, Entry[]>();
-    let taken = 0;
-    for (; taken < this.queue.length && groups.length < room; taken += 1) {
-      const entry = this.queue[taken];
-      if (entry === undefined) break;
-      const subject = entry.isFirst ? `${entry.record.organisationId}/${entry.record.endpointId}` : '';
-      const group = entry.isFirst ? open.get(subject) : undefined;
-      if (group !== undefined && group.length < RECORDS_PER_APPEND) {
-        group.push(entry);
-        continue;
-      }
-      const started = [entry];
-      groups.push(started);
-      if (entry.isFirst) open.set(subject, started);
-    }
-    this.queue = this.queue.slice(taken);
-    return groups;
+  private tellJoined(parcel: UsageParcel): void {
+    const joined = joinedOf(parcel);
+    if (joined.length > 1) this.options.onJoined(joined.map(({ record }) => record.requestId));
   }
 
-  private async publish(group: readonly Entry[]): Promise<void> {
+  private async publish(parcel: UsageParcel): Promise<void> {
     try {
-      await this.log.append(this.requestOf(group));
+      await this.options.log.append(appendRequestOf(parcel, this.options.source));
       this.inFlight -= 1;
-      this.waiting -= group.length;
+      this.waiting -= parcel.length;
       this.backOffMs = 0;
-      for (const { record } of group) this.onPublished(record);
+      for (const { record } of parcel) this.options.onPublished(record);
       if (this.unpublished === 0) for (const resolve of this.idleWaiters.splice(0)) resolve();
-      if (this.queue.length > 0) this.pumpAfter(GATHER_MS);
+      if (this.queue.length > 0 || this.again.length > 0) this.pumpAfter(NO_ROOM_DELAY_MS);
     } catch (error) {
       this.inFlight -= 1;
-      for (const entry of group) this.queue.push({ ...entry, isFirst: false });
+      this.again.push(parcel);
       this.backOff(error);
     }
-  }
-
-  private requestOf(group: readonly Entry[]): AppendRequest {
-    const origins = group.map(({ record, traceparent }) => ({ commandId: eventCommandId(record), traceparent, correlationId: record.requestId, causationId: record.requestId, nowMs: Date.parse(record.startedAt) + Math.round(record.durationMs) }));
-    const [first] = group;
-    const [origin] = origins;
-    if (first === undefined || origin === undefined) throw new TypeError('nothing to publish');
-    const events = group.map(({ record, json }, index) => ({ type: 'usage.recorded.v1', data: record, json, origin: group.length === 1 ? undefined : origins[index] }));
-    return { ref: usageRef(first.record), events, expected: 'any', source: this.source, ...origin };
   }
 
   private backOff(error: unknown): void {
     if (this.isStopped || this.isBackingOff) return;
     this.isBackingOff = true;
     this.backOffMs = Math.min(Math.max(this.backOffMs * 2, BACK_OFF_MS_MIN), BACK_OFF_MS_MAX);
-    this.logger.warn({ err: error, unpublished: this.unpublished, retryInMs: this.backOffMs }, 'usage waits for the event log');
+    this.options.logger.warn({ err: error, unpublished: this.unpublished, retryInMs: this.backOffMs }, 'usage waits for the event log');
     clearTimeout(this.timer);
     this.timer = undefined;
     this.pumpAfter(this.backOffMs);
   }
-}
-
-/** A request that is run again after a crash may end in another way; that is another event, and sinks decide which counts. */
-function eventCommandId({ requestId, status }: UsageRecordedV1): string {
-  return status === 'completed' ? requestId : `${requestId}_${status}`;
 }

@@ -1,6 +1,7 @@
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, NodeTracerProvider, ParentBasedSampler, TraceIdRatioBasedSampler, type SpanProcessor } from '@opentelemetry/sdk-trace-node';
+import { BatchSpanProcessor, ParentBasedSampler, type SpanProcessor } from '@opentelemetry/sdk-trace-node';
+import { EntrySampler, EntryTracerProvider } from './entry-tracer.js';
 import { randomHex } from './random-ids.js';
 
 export interface TracingOptions {
@@ -22,12 +23,13 @@ export function startTracing(options: TracingOptions): { stop(): Promise<void> }
   if (options.otlpEndpoint !== undefined) {
     processors.push(new BatchSpanProcessor(new OTLPTraceExporter({ url: `${options.otlpEndpoint.replace(/\/$/, '')}/v1/traces` })));
   }
-  const provider = new NodeTracerProvider({
+  const ratio = options.sampleRatio ?? (processors.length > 0 ? 1 : 0);
+  const provider = new EntryTracerProvider({
     idGenerator: { generateTraceId: () => randomHex(16), generateSpanId: () => randomHex(8) },
     resource: resourceFromAttributes({ 'service.name': options.serviceName, 'service.namespace': 'penstock' }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio ?? (processors.length > 0 ? 1 : 0)) }),
+    sampler: new ParentBasedSampler({ root: new EntrySampler(ratio) }),
     spanProcessors: processors,
-  });
+  }, ratio);
   provider.register();
   return { stop: () => provider.shutdown() };
 }

@@ -1,10 +1,10 @@
 import { EntitySchema } from '@mikro-orm/postgresql';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { supersedesUsage } from '@penstock/domain-usage';
 import { foldTable } from '../projection/table-projection.js';
 import { instantColumn, keyText, wholeNumber } from '../table-columns.js';
 
-export interface UsageLedgerRow extends Omit<UsageRecordedV1, 'startedAt'> {
+export interface UsageLedgerRow extends Omit<UsageRecord, 'startedAt'> {
   readonly startedAt: Date;
   readonly recordedAt: Date;
   readonly eventId: string;
@@ -57,10 +57,14 @@ export const usageLedgerTable = new EntitySchema<UsageLedgerRow>({
 export const usageLedgerFold = foldTable<UsageLedgerRow>({
   table: usageLedgerTable,
   key: 'requestId',
-  keyOf: (event) => (event.type === 'usage.recorded.v1' ? event.data.requestId : undefined),
-  fold(row, event) {
-    if (event.type !== 'usage.recorded.v1') return row;
-    if (row !== undefined && !supersedesUsage(event.data, row)) return row;
-    return { ...event.data, startedAt: new Date(event.data.startedAt), recordedAt: new Date(event.time), eventId: event.id, sequence: event.sequence };
+  keysOf: (event) => (event.type === 'usage.recorded.v2' ? [...new Set(event.data.records.map(({ requestId }) => requestId))] : []),
+  fold(before, event, requestId) {
+    let row = before;
+    if (event.type !== 'usage.recorded.v2') return row;
+    for (const record of event.data.records) {
+      if (record.requestId !== requestId || (row !== undefined && !supersedesUsage(record, row))) continue;
+      row = { ...record, startedAt: new Date(record.startedAt), recordedAt: new Date(event.time), eventId: event.id, sequence: event.sequence };
+    }
+    return row;
   },
 });

@@ -19,14 +19,14 @@ export async function foldBatch(manager: EntityManager, projection: TableProject
 
 async function foldIntoTable(manager: EntityManager, fold: TableFold, schema: string, events: readonly RecordedEvent[]): Promise<void> {
   const touched = events.flatMap((event) => {
-    const key = attempt(event, () => fold.keyOf(asCatalogueEvent(event)));
-    return key === undefined ? [] : [{ event, key }];
+    const projected = asCatalogueEvent(event);
+    return attempt(event, () => fold.keysOf(projected)).map((key) => ({ event: projected, key }));
   });
   if (touched.length === 0) return;
   const before = await readRows(manager, fold, schema, [...new Set(touched.map(({ key }) => key))]);
   const after = new Map(before);
   for (const { event, key } of touched) {
-    const row = attempt(event, () => storableRow(fold.fold(after.get(key), asCatalogueEvent(event))));
+    const row = attempt(event, () => storableRow(fold.fold(after.get(key), event, key)));
     if (row === undefined) after.delete(key);
     else after.set(key, row);
   }

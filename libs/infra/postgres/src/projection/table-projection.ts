@@ -9,17 +9,17 @@ export type ProjectedEvent = RecordedEvent & CatalogueEvent;
 export type TableRow = Readonly<Record<string, unknown>>;
 
 /**
- * How one table follows from events: each event touches at most one row, and the new row depends on nothing but the
+ * How one table follows from events: an event touches the rows that it names, and a new row depends on nothing but the
  * old row and the event. So a batch costs one read and one write, and a rebuild gives the same bytes.
  */
 export interface TableFold {
   readonly table: EntitySchema<TableRow>;
   /** Property of the primary key, a text. */
   readonly key: string;
-  /** Key of the row that the event touches; undefined when it is none of this table's. */
-  keyOf(event: ProjectedEvent): string | undefined;
-  /** Pure. The same object means no change, undefined that there is no such row. What it throws makes the event poison. */
-  fold(row: TableRow | undefined, event: ProjectedEvent): TableRow | undefined;
+  /** Keys of the rows that the event touches, each once; none when it is none of this table's. */
+  keysOf(event: ProjectedEvent): readonly string[];
+  /** Pure; called once for each key. The same object means no change, undefined that there is no such row. What it throws makes the event poison. */
+  fold(row: TableRow | undefined, event: ProjectedEvent, key: string): TableRow | undefined;
 }
 
 /** PostgreSQL schemas, one for each owning service. */
@@ -38,13 +38,25 @@ export interface TableProjection {
 export interface TableFoldDefinition<Row extends object> {
   readonly table: EntitySchema<Row>;
   readonly key: keyof Row & string;
+  fold(row: Row | undefined, event: ProjectedEvent, key: string): Row | undefined;
+}
+
+/** Where an event touches at most one row; `keyOf` is undefined when it touches none. */
+interface SingleRowFold<Row extends object> extends TableFoldDefinition<Row> {
   keyOf(event: ProjectedEvent): string | undefined;
-  fold(row: Row | undefined, event: ProjectedEvent): Row | undefined;
+}
+
+interface ManyRowsFold<Row extends object> extends TableFoldDefinition<Row> {
+  keysOf(event: ProjectedEvent): readonly string[];
 }
 
 /** Gives a fold with its own type of row to a projection, which treats all rows alike. */
-export function foldTable<Row extends object>(definition: TableFoldDefinition<Row>): TableFold {
-  return definition as unknown as TableFold;
+export function foldTable<Row extends object>(definition: SingleRowFold<Row> | ManyRowsFold<Row>): TableFold {
+  const keysOf = 'keysOf' in definition ? definition.keysOf : (event: ProjectedEvent): readonly string[] => {
+    const key = definition.keyOf(event);
+    return key === undefined ? [] : [key];
+  };
+  return { ...definition, keysOf } as unknown as TableFold;
 }
 
 /** The name of the table without its schema. */
