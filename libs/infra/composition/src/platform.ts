@@ -39,6 +39,8 @@ export interface PlatformOptions {
   /** False for a service that serves no commands. */
   readonly servesCommands?: boolean | undefined;
   readonly probes?: readonly HealthProbe[] | undefined;
+  /** True for a service that goes on from memory while the broker is away: were it not ready then, load balancers would take all of its instances out at once. */
+  readonly worksWithoutBroker?: boolean | undefined;
 }
 
 /** Connects one service: logger, NATS with its streams, and the adapters over them. */
@@ -64,7 +66,7 @@ export async function openPlatform(service: string, environment: Environment, op
         onPoison: (event, error) => logger.error({ err: error, stream: event.stream, sequence: event.sequence, type: event.type }, 'an in-memory projection could not apply an event'),
       }),
     ...(options.servesCommands === false ? {} : { commandTransport: natsCommandTransport({ ...natsOptions, queue: service }) }),
-    probes: [natsHealth(link), ...(options.probes ?? [])],
+    probes: [{ ...natsHealth(link), isVital: options.worksWithoutBroker !== true }, ...(options.probes ?? [])],
   };
   return {
     service,
