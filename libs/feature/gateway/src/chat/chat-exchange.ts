@@ -47,7 +47,7 @@ export class ChatExchange implements WatchedExchange, AttemptSink, ReplicaUser<C
   async run(): Promise<void> {
     this.answer.onGone(() => this.leave());
     this.parts.watch.add(this);
-    this.parts.retries.countRequest();
+    this.parts.retries.of(this.job.endpoint.endpointId).countRequest();
     try {
       if (this.answer.isGone) this.leave();
       await this.conclude(await tryReplicas(this.parts, this));

@@ -9,7 +9,7 @@ import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
 import type { HedgePolicy } from './hedge-policy.js';
 import type { LeaseBook } from './lease-book.js';
-import type { RetryBudget } from './retry-budget.js';
+import type { RetryBudgets } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';
 
 export const CHAT_PARTS = Symbol('chat parts');
@@ -27,7 +27,7 @@ export interface ChatParts {
   readonly limits: RequestLimits;
   /** What a heartbeat says while a request to the endpoint waits. */
   readonly loading: (endpointId: string) => string;
-  readonly retries: RetryBudget;
+  readonly retries: RetryBudgets;
   readonly hedges: HedgePolicy;
   readonly timers: Timers;
 }

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { HEDGED_SHARE_MAX, HEDGE_PROMPT_TOKENS_MAX, HedgePolicy } from './hedge-policy.js';
-import { RetryBudget } from './retry-budget.js';
+import { RetryBudgets } from './retry-budget.js';
 
 const policy = (): HedgePolicy => {
-  const retries = new RetryBudget(() => 0);
-  for (let request = 0; request < 100_000; request += 1) retries.countRequest();
+  const retries = new RetryBudgets(() => 0);
+  for (let request = 0; request < 100_000; request += 1) retries.of('ep_1').countRequest();
   return new HedgePolicy(retries);
 };
 
@@ -33,7 +33,7 @@ test('the time to wait is the 95th percentile of what was seen, once enough was;
 });
 
 test('a budget of retries that is used up leaves none', () => {
-  const hedges = new HedgePolicy(new RetryBudget(() => 0));
+  const hedges = new HedgePolicy(new RetryBudgets(() => 0));
   for (let request = 0; request < 1_000; request += 1) hedges.begin('ep_1', 1);
   expect(Array.from({ length: 50 }, () => hedges.mayHedge('ep_1')).filter(Boolean)).toHaveLength(30);
 });

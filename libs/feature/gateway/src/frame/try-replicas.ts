@@ -61,6 +61,6 @@ export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedRepl
   };
 }
 
-function mayGoOn(parts: ChatParts, user: { readonly hasBegun: boolean }, { fault }: Failed, attempt: number): boolean {
-  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && parts.retries.mayRetry();
+function mayGoOn(parts: ChatParts, user: Pick<ReplicaUser<never>, 'hasBegun' | 'job'>, { fault }: Failed, attempt: number): boolean {
+  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && parts.retries.of(user.job.endpoint.endpointId).mayRetry();
 }

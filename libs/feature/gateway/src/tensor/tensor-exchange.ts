@@ -44,7 +44,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
    */
   async run(): Promise<InferAnswer | undefined> {
     this.parts.watch.add(this);
-    this.parts.retries.countRequest();
+    this.parts.retries.of(this.job.endpoint.endpointId).countRequest();
     try {
       return await this.conclude(await tryReplicas(this.parts, this));
     } finally {
