@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import type { PeerName } from './install-peers.js';
 import { startPeer, type RunningTarget } from './peers.js';
 import { startPenstock } from './penstock-target.js';
+import { leaveMeasuredCore } from './processes.js';
 import { endWithUs } from '../../platform/end-with-us.js';
 
 export interface BenchWorld {
@@ -17,6 +18,7 @@ export interface BenchWorld {
 
 /** One fake engine on two ports, Penstock before it, and the peers that this machine can run. A peer that cannot be had is named and left out. */
 export async function startBenchWorld(peers: readonly PeerName[], say: (text: string) => void): Promise<BenchWorld> {
+  leaveMeasuredCore();
   const folder = mkdtempSync(join(tmpdir(), 'penstock-bench-'));
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {

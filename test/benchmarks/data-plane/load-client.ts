@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { Arrivals } from './arrivals.js';
 
 /** What one load was answered with. Times in milliseconds. */
 export interface LoadResult {
@@ -89,7 +90,10 @@ class Connection {
       this.left = length === undefined ? -2 : Number(length);
       body = Buffer.from(this.head.slice(end + 4), 'latin1');
     }
-    if (body.length > 0 && this.firstMs === 0) this.firstMs = performance.now();
+    if (body.length > 0 && this.firstMs === 0) {
+      this.firstMs = performance.now();
+      this.result.begun += 1;
+    }
     if (this.left >= 0) {
       this.left -= body.length;
       if (this.left <= 0) this.end(this.status);
@@ -114,6 +118,8 @@ class Connection {
 
 class Collected implements LoadResult {
   requests = 0;
+  /** Answers whose first byte is here. */
+  begun = 0;
   errors = 0;
   chunks = 0;
   readonly firstByteMs: number[] = [];
@@ -149,41 +155,39 @@ export async function closedLoop(target: Target, request: LoadRequest, load: { r
 }
 
 /** So many requests a second whatever the answers do, for so long, over connections that are kept. */
-export async function openLoop(target: Target, request: LoadRequest, load: { readonly perSecond: number; readonly seconds: number }): Promise<LoadResult> {
+export async function openLoop(target: Target, request: LoadRequest, load: { readonly perSecond: number; readonly seconds: number; readonly seed?: number }): Promise<LoadResult> {
   const result = new Collected();
   const bytes = renderRequest(target, request);
   const idle: Connection[] = [];
   const all = new Set<Connection>();
   const answers: Promise<unknown>[] = [];
-  const startMs = performance.now();
+  const arrivals = new Arrivals(load.perSecond, load.seed ?? 1);
   const total = Math.round(load.perSecond * load.seconds);
   for (let sent = 0; sent < total;) {
-    const due = Math.min(total, Math.floor(((performance.now() - startMs) / 1_000) * load.perSecond) + 1);
-    for (; sent < due; sent += 1) {
+    for (let due = Math.min(arrivals.take(), total - sent); due > 0; due -= 1, sent += 1) {
       const connection = idle.pop() ?? new Connection(target.port, result);
       all.add(connection);
       answers.push(connection.send(bytes).then(() => idle.push(connection)));
     }
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await arrivals.next(() => result.requests === sent);
   }
   await Promise.all(answers);
   for (const connection of all) connection.close();
   return result;
 }
 
-/** `count` streams at once, opened over `openMs`; resolves when all are over. `onOpen` is called when all are open. */
-export async function streams(target: Target, request: LoadRequest, load: { readonly count: number; readonly openMs: number; readonly onOpen?: () => void }): Promise<LoadResult> {
+/** `count` streams at once, opened over about `openMs`; resolves when all are over. `onOpen` is called when all are open. */
+export async function streams(target: Target, request: LoadRequest, load: { readonly count: number; readonly openMs: number; readonly onOpen?: () => void; readonly seed?: number }): Promise<LoadResult> {
   const result = new Collected();
   const bytes = renderRequest(target, request);
   const answers: Promise<unknown>[] = [];
-  const startMs = performance.now();
+  const arrivals = new Arrivals((load.count * 1_000) / load.openMs, load.seed ?? 1);
   for (let opened = 0; opened < load.count;) {
-    const due = Math.min(load.count, Math.floor(((performance.now() - startMs) / load.openMs) * load.count) + 1);
-    for (; opened < due; opened += 1) {
+    for (let due = Math.min(arrivals.take(), load.count - opened); due > 0; due -= 1, opened += 1) {
       const connection = new Connection(target.port, result);
       answers.push(connection.send(bytes).then(() => connection.close()));
     }
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await arrivals.next(() => result.begun === opened);
   }
   load.onOpen?.();
   await Promise.all(answers);

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,14 +11,21 @@ export const MEASURED_CORE = 0;
 const START_WAIT_MS = 120_000;
 const STOP_WAIT_MS = 5_000;
 
+/** The cores of everything that is not measured, as `taskset` writes them; undefined where there is one core only. */
+const otherCores = availableParallelism() > 1 ? `${MEASURED_CORE + 1}-${availableParallelism() - 1}` : undefined;
+
+/** Moves this process, and so everything that it starts, to the cores of what is not measured. */
+export function leaveMeasuredCore(): void {
+  if (otherCores !== undefined) execFileSync('taskset', ['-a', '-c', '-p', otherCores, String(process.pid)], { stdio: 'ignore' });
+}
+
 /** A child process with its output in a file, and how much CPU it used. */
 export class MeasuredProcess {
   private constructor(private readonly child: ChildProcess) {}
 
   static start(command: string, args: readonly string[], options: { readonly logFile: string; readonly env?: NodeJS.ProcessEnv; readonly cwd?: string; readonly measured?: boolean }): MeasuredProcess {
     const log = openSync(options.logFile, 'a');
-    const pin = options.measured === true ? String(MEASURED_CORE) : `${MEASURED_CORE + 1}-${Math.max(MEASURED_CORE + 1, availableParallelism() - 1)}`;
-    const [program, all] = availableParallelism() > 1 ? ['taskset', ['-c', pin, command, ...args]] : [command, [...args]];
+    const [program, all] = otherCores === undefined ? [command, [...args]] : ['taskset', ['-c', options.measured === true ? String(MEASURED_CORE) : otherCores, command, ...args]];
     const child = spawn(program, all, { stdio: ['ignore', log, log], env: options.env ?? process.env, cwd: options.cwd });
     closeSync(log);
     endWithUs(child);

@@ -8,7 +8,10 @@ import { median, quantile, shuffled, spread } from '../data-plane/statistics.js'
 import { measureKeys } from './key-memory.js';
 
 const ROUNDS = 5;
-const CONCURRENCY = 16;
+/** Connections that each carry one request after the other: enough that a process has always some work before it. */
+const CONCURRENCY = 64;
+/** So few that processes wait for each other between requests, which costs all of them more. */
+const FEW = 16;
 /** A burst long enough that what it starts and ends with does not count. */
 const REQUESTS = 6_000;
 /** LiteLLM takes a hundred times as long; fewer requests say the same about CPU per request. */
@@ -22,8 +25,9 @@ const SETTLE_MS = 300;
 
 const text = 'Write one sentence about the sea, and one about the mountains. ';
 const chat = (prompt: string, stream = false): LoadRequest => ({ path: '/v1/chat/completions', body: JSON.stringify({ model: 'bench-model', messages: [{ role: 'user', content: prompt }], max_tokens: stream ? STREAM_TOKENS : 64, ...(stream ? { stream: true, seed: 1_000 } : {}) }) });
-const loads: Readonly<Record<string, { readonly request: LoadRequest; readonly share: number }>> = {
+const loads: Readonly<Record<string, { readonly request: LoadRequest; readonly share: number; readonly concurrency?: number }>> = {
   small: { request: chat(text), share: 1 },
+  small_over_few: { request: chat(text), share: 1, concurrency: FEW },
   streamed: { request: chat(text, true), share: 0.1 },
   large: { request: chat(text.repeat(Math.ceil(LARGE_PROMPT_CHARACTERS / text.length))), share: 0.2 },
   embeddings: { request: { path: '/v1/embeddings', body: JSON.stringify({ model: 'bench-model', input: text }) }, share: 0.25 },
@@ -62,16 +66,16 @@ type Table = Map<string, Measured[]>;
 
 async function measureLoads(world: BenchWorld, rounds: number, seed: number, say: (text: string) => void): Promise<Table> {
   const table: Table = new Map();
-  for (const [name, { request, share }] of Object.entries(loads)) {
+  for (const [name, { request, share, concurrency = CONCURRENCY }] of Object.entries(loads)) {
     say(`load ${name}, ${rounds} rounds`);
     // Each target meets the load that is measured next before it is measured.
-    for (const target of world.targets) if (!isSlow(target.name)) await closedLoop(target, request, { requests: Math.round((REQUESTS * share) / 4), concurrency: CONCURRENCY });
+    for (const target of world.targets) if (!isSlow(target.name)) await closedLoop(target, request, { requests: Math.round((REQUESTS * share) / 4), concurrency });
     for (let round = 0; round < rounds; round += 1) {
       for (const target of shuffled(world.targets, seed + round)) {
         if (isSlow(target.name) && !LOADS_OF_SLOW_PEERS.includes(name)) continue;
         const requests = isSlow(target.name) ? SLOW_PEER_REQUESTS : Math.round(REQUESTS * share);
         const before = target.process.cpuMicroseconds();
-        const result = await closedLoop(target, request, { requests, concurrency: CONCURRENCY });
+        const result = await closedLoop(target, request, { requests, concurrency });
         // What a request leaves to be done (usage, logs, traces) is part of its cost.
         await pause(SETTLE_MS);
         push(table, `${name} ${target.name}`, { cpuMicroseconds: (target.process.cpuMicroseconds() - before) / requests, result });
@@ -89,7 +93,7 @@ async function measureLatency(world: BenchWorld, rounds: number, seed: number, s
   for (let round = 0; round < rounds; round += 1) {
     say(`latency, round ${round + 1} of ${rounds}`);
     for (const target of shuffled([direct, ...world.targets.filter(({ name }) => !isSlow(name))], seed + round)) {
-      const result = await openLoop(target, request, LATENCY_LOAD);
+      const result = await openLoop(target, request, { ...LATENCY_LOAD, seed: seed + round });
       results.set(target.name, [...(results.get(target.name) ?? []), result]);
     }
   }
@@ -125,8 +129,8 @@ function report(cpu: Table, latency: ReadonlyMap<string, LoadResult[]>, keys: un
     && within(figures.added_p50_vs_nginx, 2) && within(figures.embeddings_94k_vs_nginx, 2.5) && figures.errors === 0;
   const cpuDetail = Object.fromEntries([...cpu].map(([key, rows]) => [key, { cpu_us_per_request: spread(rows.map((row) => row.cpuMicroseconds)), p50_ms: spread(rows.map(({ result }) => quantile(result.totalMs, 0.5))), p99_ms: spread(rows.map(({ result }) => quantile(result.totalMs, 0.99))), errors: rows.reduce((sum, { result }) => sum + result.errors, 0), failures: rows.map(({ result }) => result.failures).find((failures) => Object.keys(failures).length > 0) }]));
   const latencyDetail = Object.fromEntries([...latency].map(([name, rows]) => [name, { p50_ms: spread(rows.map(({ totalMs }) => quantile(totalMs, 0.5))), p99_ms: spread(rows.map(({ totalMs }) => quantile(totalMs, 0.99))), errors: rows.reduce((sum, { errors }) => sum + errors, 0) }]));
-  const more = Object.fromEntries(['streamed', 'large'].flatMap((load) => (['nginx', 'envoy', 'portkey'] as const).map((name) => [`${load}_cpu_vs_${name}`, ratio(load, name)])));
-  return { figures, pass, detail: { load: { concurrency: CONCURRENCY, requests: REQUESTS, closed: true, latency: LATENCY_LOAD }, ratios: more, cpu: cpuDetail, latency: latencyDetail, keys } };
+  const more = Object.fromEntries(['small_over_few', 'streamed', 'large'].flatMap((load) => (['nginx', 'envoy', 'portkey'] as const).map((name) => [`${load}_cpu_vs_${name}`, ratio(load, name)])));
+  return { figures, pass, detail: { load: { concurrency: CONCURRENCY, concurrency_over_few: FEW, requests: REQUESTS, closed: true, latency: LATENCY_LOAD }, ratios: more, cpu: cpuDetail, latency: latencyDetail, keys } };
 }
 
 function divided(value: number | null, by: number | null): number | null {

@@ -46,17 +46,17 @@ export const run: Run = async ({ seed, say, args }) => {
     const table = new Map<string, Measured[]>();
     for (let round = 0; round < (isQuick ? 2 : ROUNDS); round += 1) {
       say(`round ${round + 1} of ${isQuick ? 2 : ROUNDS}`);
-      for (const target of shuffled([direct, ...world.targets], seed + round)) note(table, target.name, await measure(target, MAIN));
+      for (const target of shuffled([direct, ...world.targets], seed + round)) note(table, target.name, await measure(target, MAIN, seed + round));
     }
     const curve: Record<string, Measured> = {};
     for (const name of CURVE_TARGETS) curve[`${name} ${MAIN.count} x ${MAIN.tokensPerSecond}/s`] = middleOf(table.get(name) ?? []);
     for (const load of CURVE) {
       for (const target of world.targets.filter(({ name }) => CURVE_TARGETS.includes(name))) {
         say(`${load.count} streams over ${target.name}`);
-        curve[`${target.name} ${load.count} x ${load.tokensPerSecond}/s`] = await measure(target, load);
+        curve[`${target.name} ${load.count} x ${load.tokensPerSecond}/s`] = await measure(target, load, seed);
       }
     }
-    return report(table, curve, await overload(world, say));
+    return report(table, curve, await overload(world, seed, say));
   } finally {
     await world.close();
   }
@@ -72,12 +72,12 @@ function note(table: Map<string, Measured[]>, name: string, measured: Measured):
   table.set(name, [...(table.get(name) ?? []), measured]);
 }
 
-async function measure(target: Target | RunningTarget, load: typeof MAIN): Promise<Measured> {
+async function measure(target: Target | RunningTarget, load: typeof MAIN, seed: number): Promise<Measured> {
   const process = 'process' in target ? target.process : undefined;
   const cpuBefore = process?.cpuMicroseconds() ?? 0;
   const memoryBefore = process?.memoryBytes() ?? 0;
   let memoryOpen = memoryBefore;
-  const result = await streams(target, streamed(load.tokens, load.tokensPerSecond), { count: load.count, openMs: load.openMs, onOpen: () => (memoryOpen = process?.memoryBytes() ?? 0) });
+  const result = await streams(target, streamed(load.tokens, load.tokensPerSecond), { count: load.count, openMs: load.openMs, seed, onOpen: () => (memoryOpen = process?.memoryBytes() ?? 0) });
   await pause(SETTLE_MS);
   const cpu = (process?.cpuMicroseconds() ?? 0) - cpuBefore;
   const missing = load.count * load.tokens - result.chunks;
@@ -104,7 +104,7 @@ interface Overload {
 }
 
 /** Twice as many requests a second as one core has time for. */
-async function overload(world: BenchWorld, say: (text: string) => void): Promise<Overload | undefined> {
+async function overload(world: BenchWorld, seed: number, say: (text: string) => void): Promise<Overload | undefined> {
   const target = world.targets.find(({ name }) => name === 'penstock');
   if (target === undefined) return undefined;
   const request = streamed(SHORT.tokens, SHORT.tokensPerSecond);
@@ -116,7 +116,7 @@ async function overload(world: BenchWorld, say: (text: string) => void): Promise
   const cpuBefore = target.process.cpuMicroseconds();
   const loopBefore = performance.eventLoopUtilization();
   const startMs = performance.now();
-  const result: LoadResult = await openLoop(target, request, { perSecond: offeredPerSecond, seconds: OVERLOAD_SECONDS });
+  const result: LoadResult = await openLoop(target, request, { perSecond: offeredPerSecond, seconds: OVERLOAD_SECONDS, seed });
   const gatewayCores = (target.process.cpuMicroseconds() - cpuBefore) / 1_000 / (performance.now() - startMs);
   const clientUtilisation = performance.eventLoopUtilization(loopBefore).utilization;
   const shed = SHED_STATUSES.reduce((sum, status) => sum + (result.failures[status] ?? 0), 0);

@@ -39,6 +39,15 @@ describe('the blocks of a prompt', () => {
     }));
   });
 
+  test('property: the keys of a text and of its bytes are the same', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary-ascii', maxLength: 3_000 }), fc.nat(50), fc.nat(400), (text, start, repeat) => {
+      const long = text.repeat(1 + repeat);
+      const range = { start: Math.min(start, long.length), end: long.length };
+      const bytes = new DataView(Uint8Array.from(long.slice(range.start), (character) => character.charCodeAt(0)).buffer);
+      expect(promptBlocks('salt', long, range, undefined, bytes)).toEqual(promptBlocks('salt', long, range));
+    }), { numRuns: 50 });
+  });
+
   test('property: two tenants share no key, whatever they send', () => {
     fc.assert(fc.property(fc.string({ minLength: 16, maxLength: 64 }), fc.string({ minLength: 16, maxLength: 64 }), fc.nat(100), (one, other, seed) => {
       fc.pre(one !== other);

@@ -7,7 +7,7 @@ import type { ChatJob } from './chat-parts.js';
 export function tokensAsked({ endpoint, document, request }: ChatJob): TokenEstimate {
   const choices = request.n ?? 1;
   const answerTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
-  return { bodyBytes: Buffer.byteLength(document.text), completionTokensMax: answerTokens === null ? null : answerTokens * choices, contextTokens: endpoint.serving.contextTokens, choices };
+  return { bodyBytes: document.isAscii ? document.text.length : Buffer.byteLength(document.text), completionTokensMax: answerTokens === null ? null : answerTokens * choices, contextTokens: endpoint.serving.contextTokens, choices };
 }
 
 /** A caller who may fill only a part of the context, and names no limit for the answer, gets the rest of that part. */

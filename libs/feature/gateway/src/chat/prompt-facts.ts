@@ -1,4 +1,4 @@
-import { promptBlocks, textKey, type PromptTrail } from '@penstock/domain-routing';
+import { HASHED_CHARACTERS_MAX, promptBlocks, textKey, type PromptTrail } from '@penstock/domain-routing';
 import { estimatePromptTokens, isRecord, type JsonDocument } from '@penstock/domain-serving';
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -49,10 +49,20 @@ export class PromptFacts implements PromptTrail {
   }
 
   private hash(): readonly number[] {
-    const { text, members } = this.document;
+    const { text, members, isAscii } = this.document;
     const prompt = members.find(({ key }) => key === this.member);
     const tools = members.find(({ key }) => key === 'tools');
     if (prompt === undefined) return [];
-    return promptBlocks(this.salt, text, { start: prompt.valueStart, end: prompt.end }, tools === undefined ? undefined : { start: tools.valueStart, end: tools.end });
+    const range = { start: prompt.valueStart, end: prompt.end };
+    return promptBlocks(this.salt, text, range, tools === undefined ? undefined : { start: tools.valueStart, end: tools.end }, isAscii ? bytesOf(text.slice(range.start, range.end)) : undefined);
   }
+}
+
+/** Prompts are hashed one after the other, so all of them share this. */
+let hashedBytes: Buffer | undefined;
+
+function bytesOf(text: string): DataView {
+  hashedBytes ??= Buffer.alloc(HASHED_CHARACTERS_MAX);
+  const count = hashedBytes.write(text, 0, 'latin1');
+  return new DataView(hashedBytes.buffer, hashedBytes.byteOffset, count);
 }

@@ -10,13 +10,14 @@ export function readDocument(body: unknown): JsonDocument {
   const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   if (bytes.length === 0) throw new RequestFault({ code: 'invalid_json', message: 'The request has no body. Send a JSON object.' });
   let text: string;
+  const isPlain = isAscii(bytes);
   try {
     // Most bodies are plain English or escaped, and one byte a character needs no decoder.
-    text = isAscii(bytes) ? bytes.toString('latin1') : strictUtf8.decode(bytes);
+    text = isPlain ? bytes.toString('latin1') : strictUtf8.decode(bytes);
   } catch {
     throw new RequestFault({ code: 'invalid_json', message: 'The body is not valid UTF-8. Encode it as UTF-8.' });
   }
-  const outcome = readJson(text);
+  const outcome = readJson(text, isPlain);
   if (outcome.kind === 'fault') throw new RequestFault(outcome.fault);
   return outcome.document;
 }
