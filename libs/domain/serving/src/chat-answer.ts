@@ -1,9 +1,10 @@
 import type { EngineDialect, EngineFault } from './engine-dialect.js';
-import { failedFault } from './engine-fault.js';
+import { brokenAnswerFault } from './engine-fault.js';
+import { readReply } from './engine-reply.js';
 import { addUsage, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
 import { toolCallId } from './chat-delta.js';
-import { brokenAnswerFault, type AnswerIdentity } from './chat-stream.js';
+import type { AnswerIdentity } from './chat-stream.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { readFinishReason, type FinishReason } from './finish-reason.js';
 
@@ -34,14 +35,9 @@ export type NormalisedAnswer =
 
 /** Turns an engine's whole answer into OpenAI's, with our id and model name and nothing of the engine's own. */
 export function normaliseAnswer(status: number, text: string, identity: AnswerIdentity, dialect: EngineDialect): NormalisedAnswer {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return { kind: 'fault', fault: status >= 400 ? dialect.readFault(status, undefined) ?? failedFault : brokenAnswerFault };
-  }
-  const fault = dialect.readFault(status, body) ?? (status >= 400 ? failedFault : undefined);
-  if (fault !== undefined) return { kind: 'fault', fault };
+  const reply = readReply(status, text, dialect);
+  if (reply.kind === 'fault') return reply;
+  const { body } = reply;
   const choices = readChoices(body, identity);
   const [first] = choices ?? [];
   if (choices === undefined || first === undefined) return { kind: 'fault', fault: brokenAnswerFault };

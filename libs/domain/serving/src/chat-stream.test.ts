@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { normaliseAnswer } from './chat-answer.js';
 import { ChatJoiner } from './chat-joiner.js';
-import { ChatStream, OVERRUN_PIECES, overrunFault, type ChatChunk, type ChatStreamStep } from './chat-stream.js';
+import { ChatStream, OVERRUN_PIECES, type ChatChunk, type ChatStreamStep } from './chat-stream.js';
+import { overrunFault } from './engine-fault.js';
 import { dialectOf } from './engine-dialect.js';
 
 const identity = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'public' };

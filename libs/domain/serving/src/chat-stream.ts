@@ -1,5 +1,6 @@
 import type { EngineDialect, EngineFault } from './engine-dialect.js';
-import { failedFault } from './engine-fault.js';
+import { brokenAnswerFault, failedFault, overrunFault } from './engine-fault.js';
+import { EngineStream, type EngineStreamStep, type StreamedChoice } from './engine-stream.js';
 import { addUsage, noteFinish, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
 import { ContentTemplate } from './content-template.js';
@@ -23,27 +24,13 @@ export interface ChatChunk extends AnswerIdentity {
   readonly usage?: ChatUsage | null;
 }
 
-/** What one engine event leads to. Nothing comes after `completed` or `failed`. */
-export interface ChatStreamStep {
-  readonly chunks: readonly ChatChunk[];
-  readonly outcome: 'open' | 'completed' | EngineFault;
-}
-
-export const brokenAnswerFault: EngineFault = {
-  code: 'engine_response_invalid', message: 'The model\'s answer broke off before it was complete. Try again.', param: null, retryElsewhere: true,
-};
-
-/** Another replica has the same engine, and the client has all that it asked for. */
-export const overrunFault: EngineFault = {
-  code: 'engine_response_invalid', message: 'The model went on beyond the limit of the request and was stopped.', param: null, retryElsewhere: false,
-};
+export type ChatStreamStep = EngineStreamStep<ChatChunk>;
 
 /** Some engines split a token of a tool call into several pieces, so this many more pieces than tokens are let through. */
 export const OVERRUN_PIECES = 16;
 
-interface ChoiceState {
+interface ChoiceState extends StreamedChoice<FinishReason> {
   readonly cleaner: DeltaCleaner;
-  finish: FinishReason | null;
 }
 
 /** A choice index beyond this is not one that was asked for. */
@@ -53,17 +40,16 @@ const CHOICE_INDEX_MAX = 128;
  * Turns the chunks of any engine into OpenAI's: one identity on all of them, the role first and once, one choice per
  * chunk, the finish reason alone and last, usage only when asked for. A stream is complete only when every choice finished.
  */
-export class ChatStream {
-  private readonly choices = new Map<number, ChoiceState>();
-  private running: RunningUsage = noUsage;
-  private pieces = 0;
-  private outcome: ChatStreamStep['outcome'] = 'open';
+export class ChatStream extends EngineStream<ChatChunk, FinishReason, ChoiceState> {
+  protected readonly choicesMin = 1;
   private template: ContentTemplate | undefined;
   /** The last event that {@link frameOf} took: what it says of usage is read when somebody asks. */
   private unread: string | undefined;
 
   /** `tokensMax` is what the request allowed over all of its choices. */
-  constructor(private readonly identity: AnswerIdentity, private readonly options: { readonly dialect: EngineDialect; readonly includeUsage: boolean; readonly tokensMax?: number | undefined }) {}
+  constructor(private readonly identity: AnswerIdentity, private readonly options: { readonly dialect: EngineDialect; readonly includeUsage: boolean; readonly tokensMax?: number | undefined }) {
+    super(options.dialect);
+  }
 
   /**
    * The event for the client, where `data` differs from the last event that was pushed in nothing but its text and numbers of its
@@ -77,68 +63,34 @@ export class ChatStream {
     return frame;
   }
 
-  /** Takes the data of one event of the engine's stream. */
-  push(data: string): ChatStreamStep {
+  override push(data: string): ChatStreamStep {
     this.readUnread();
-    const step = this.take(data);
+    const step = super.push(data);
     this.template = this.templateOf(data, step);
     return step;
   }
 
-  private take(data: string): ChatStreamStep {
-    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
-    if (data.trim() === '[DONE]') return this.end();
-    let body: unknown;
-    try {
-      body = JSON.parse(data);
-    } catch {
-      return this.fail(brokenAnswerFault);
-    }
-    const fault = this.options.dialect.readFault(200, body);
-    if (fault !== undefined) return this.fail(fault);
-    const chunks: ChatChunk[] = [];
-    const choices = isRecord(body) && Array.isArray(body['choices']) ? body['choices'] : [];
-    for (const choice of choices) {
-      const broken = this.takeChoice(choice, chunks);
-      if (broken !== undefined) return this.fail(broken, chunks);
-    }
-    const reading = this.options.dialect.readUsage(body);
-    if (reading !== undefined) this.running = addUsage(this.running, reading);
-    if (this.isOverrun()) return this.fail(overrunFault, chunks);
-    return { chunks, outcome: 'open' };
-  }
-
-  /** The engine's stream ended: by `[DONE]`, or because its connection did. */
-  end(): ChatStreamStep {
-    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
-    const states = [...this.choices.values()];
-    if (states.length === 0 || states.some((choice) => choice.finish === null)) return this.fail(brokenAnswerFault);
-    this.outcome = 'completed';
-    const usage: ChatChunk[] = this.options.includeUsage ? [{ ...this.head(), choices: [], usage: toChatUsage(this.usage()) }] : [];
-    return { chunks: usage, outcome: 'completed' };
-  }
-
-  /**
-   * Usage up to the last event that was pushed; counted from the pieces of content while the engine has said nothing, and when it
-   * claims more than the request allowed.
-   */
-  usage(): RunningUsage {
+  /** Counted from the pieces of content also when the engine claims more than the request allowed. */
+  override usage(): RunningUsage {
     this.readUnread();
     if (!this.running.known) return { ...noUsage, completionTokens: this.pieces };
     const { tokensMax = Infinity } = this.options;
     return this.running.completionTokens <= tokensMax ? this.running : { ...this.running, completionTokens: Math.min(this.pieces, tokensMax), known: false };
   }
 
+  protected override excess(): EngineFault | undefined {
+    return this.isOverrun() ? overrunFault : undefined;
+  }
+
+  protected override lastChunks(): readonly ChatChunk[] {
+    return this.options.includeUsage ? [{ ...this.head(), choices: [], usage: toChatUsage(this.usage()) }] : [];
+  }
+
   private isOverrun(): boolean {
     return this.pieces > (this.options.tokensMax ?? Infinity) + OVERRUN_PIECES;
   }
 
-  /** The finish reason of the first choice, once it has one. */
-  finishReason(): FinishReason | null {
-    return this.choices.get(0)?.finish ?? null;
-  }
-
-  private takeChoice(choice: unknown, chunks: ChatChunk[]): EngineFault | undefined {
+  protected override takeChoice(choice: unknown, chunks: ChatChunk[]): EngineFault | undefined {
     if (!isRecord(choice)) return brokenAnswerFault;
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
     if (!Number.isInteger(index) || index < 0 || index > CHOICE_INDEX_MAX) return brokenAnswerFault;
@@ -165,7 +117,7 @@ export class ChatStream {
 
   private readUnread(): void {
     if (this.unread === undefined) return;
-    const reading = this.options.dialect.readUsage(JSON.parse(this.unread));
+    const reading = this.dialect.readUsage(JSON.parse(this.unread));
     this.unread = undefined;
     if (reading !== undefined) this.running = addUsage(this.running, reading);
   }
@@ -192,10 +144,5 @@ export class ChatStream {
 
   private head(): AnswerIdentity & { readonly object: 'chat.completion.chunk' } {
     return { id: this.identity.id, object: 'chat.completion.chunk', created: this.identity.created, model: this.identity.model };
-  }
-
-  private fail(fault: EngineFault, chunks: readonly ChatChunk[] = []): ChatStreamStep {
-    this.outcome = fault;
-    return { chunks, outcome: fault };
   }
 }

@@ -1,8 +1,9 @@
-import { brokenAnswerFault, type AnswerIdentity } from './chat-stream.js';
+import type { AnswerIdentity } from './chat-stream.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { joinCompletionLogprobs, toCompletionLogprobs } from './completion-logprobs.js';
 import { readCompletionFinish, type CompletionChoice, type CompletionChunk, type CompletionFinish, type CompletionStreamOptions } from './completion-stream.js';
 import type { EngineFault } from './engine-dialect.js';
+import { brokenAnswerFault } from './engine-fault.js';
 import { readReply } from './engine-reply.js';
 import { addUsage, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';

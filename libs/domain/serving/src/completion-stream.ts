@@ -1,10 +1,11 @@
 import type { CompletionLogprobs } from '@penstock/contract-http';
-import { brokenAnswerFault, type AnswerIdentity } from './chat-stream.js';
+import type { AnswerIdentity } from './chat-stream.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { toCompletionLogprobs } from './completion-logprobs.js';
 import type { EngineDialect, EngineFault } from './engine-dialect.js';
-import { failedFault } from './engine-fault.js';
-import { addUsage, noteFinish, noUsage, type RunningUsage } from './engine-usage.js';
+import { brokenAnswerFault, failedFault } from './engine-fault.js';
+import { EngineStream, type EngineStreamStep, type StreamedChoice } from './engine-stream.js';
+import { noteFinish, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
 import { readFinishReason } from './finish-reason.js';
 
@@ -23,10 +24,7 @@ export interface CompletionChunk extends AnswerIdentity {
   readonly usage?: ChatUsage | null;
 }
 
-export interface CompletionStep {
-  readonly chunks: readonly CompletionChunk[];
-  readonly outcome: 'open' | 'completed' | EngineFault;
-}
+export type CompletionStep = EngineStreamStep<CompletionChunk>;
 
 export interface CompletionStreamOptions {
   readonly dialect: EngineDialect;
@@ -40,71 +38,29 @@ export interface CompletionStreamOptions {
   readonly prefix: string;
 }
 
-interface ChoiceState {
+interface ChoiceState extends StreamedChoice<CompletionFinish> {
   length: number;
-  finish: CompletionFinish | null;
 }
 
 /** Turns what any engine streams for one prompt into OpenAI's chunks of a completion. The usage chunk is the caller's: it covers all prompts. */
-export class CompletionStream {
-  private readonly states = new Map<number, ChoiceState>();
-  private running: RunningUsage = noUsage;
-  private pieces = 0;
-  private outcome: CompletionStep['outcome'] = 'open';
-
-  constructor(private readonly identity: AnswerIdentity, private readonly options: CompletionStreamOptions) {}
-
-  /** Takes the data of one event of the engine's stream. */
-  push(data: string): CompletionStep {
-    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
-    if (data.trim() === '[DONE]') return this.end();
-    let body: unknown;
-    try {
-      body = JSON.parse(data);
-    } catch {
-      return this.fail(brokenAnswerFault);
-    }
-    const fault = this.options.dialect.readFault(200, body);
-    if (fault !== undefined) return this.fail(fault);
-    const chunks: CompletionChunk[] = [];
-    const choices = isRecord(body) && Array.isArray(body['choices']) ? body['choices'] as unknown[] : [];
-    for (const choice of choices) {
-      const broken = this.takeChoice(choice, chunks);
-      if (broken !== undefined) return this.fail(broken, chunks);
-    }
-    const reading = this.options.dialect.readUsage(body);
-    if (reading !== undefined) this.running = addUsage(this.running, reading);
-    return { chunks, outcome: 'open' };
+export class CompletionStream extends EngineStream<CompletionChunk, CompletionFinish, ChoiceState> {
+  constructor(private readonly identity: AnswerIdentity, private readonly options: CompletionStreamOptions) {
+    super(options.dialect);
   }
 
-  /** The engine's stream ended. It went well only when every choice finished. */
-  end(): CompletionStep {
-    if (this.outcome !== 'open') return { chunks: [], outcome: this.outcome };
-    const states = [...this.states.values()];
-    if (states.length < this.options.choices || states.some((state) => state.finish === null)) return this.fail(brokenAnswerFault);
-    this.outcome = 'completed';
-    return { chunks: [], outcome: 'completed' };
+  protected override get choicesMin(): number {
+    return this.options.choices;
   }
 
-  /** Counted from the pieces of text while the engine has said nothing. */
-  usage(): RunningUsage {
-    return this.running.known ? this.running : { ...noUsage, completionTokens: this.pieces };
-  }
-
-  /** The finish reason of the first choice, once it has one. */
-  finishReason(): CompletionFinish | null {
-    return this.states.get(0)?.finish ?? null;
-  }
-
-  private takeChoice(choice: unknown, chunks: CompletionChunk[]): EngineFault | undefined {
+  protected override takeChoice(choice: unknown, chunks: CompletionChunk[]): EngineFault | undefined {
     if (!isRecord(choice)) return brokenAnswerFault;
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
     if (!Number.isInteger(index) || index < 0 || index >= this.options.choices) return brokenAnswerFault;
     const finish = readCompletionFinish(choice['finish_reason']);
     if (finish === 'broken') return failedFault;
-    const known = this.states.get(index);
+    const known = this.choices.get(index);
     const state = known ?? { length: this.options.prefix.length, finish: null };
-    if (known === undefined) this.states.set(index, state);
+    if (known === undefined) this.choices.set(index, state);
     if (state.finish !== null) return undefined;
     const text = typeof choice['text'] === 'string' ? choice['text'] : '';
     const logprobs = toCompletionLogprobs(choice['logprobs'], state.length);
@@ -116,11 +72,6 @@ export class CompletionStream {
     const whole = known === undefined ? this.options.prefix + text : text;
     chunks.push(completionChunk(this.identity, { text: whole, index: this.options.firstIndex + index, logprobs, finish_reason: finish }, this.options.includeUsage));
     return undefined;
-  }
-
-  private fail(fault: EngineFault, chunks: readonly CompletionChunk[] = []): CompletionStep {
-    this.outcome = fault;
-    return { chunks, outcome: fault };
   }
 }
 

@@ -1,6 +1,6 @@
-import { brokenAnswerFault } from './chat-stream.js';
 import { decodeFloats } from './base64-floats.js';
 import type { EngineDialect, EngineFault } from './engine-dialect.js';
+import { brokenAnswerFault } from './engine-fault.js';
 import { readOptionalReply } from './engine-reply.js';
 import { countAt, isRecord, recordAt } from './json-fields.js';
 import { outlineJson, type JsonMember } from './json-outline.js';

@@ -56,6 +56,15 @@ export const failedFault: EngineFault = {
   code: 'replica_failed', message: 'The replica that worked on the request failed. Try again.', param: null, retryElsewhere: true,
 };
 
+export const brokenAnswerFault: EngineFault = {
+  code: 'engine_response_invalid', message: 'The model\'s answer broke off before it was complete. Try again.', param: null, retryElsewhere: true,
+};
+
+/** Another replica has the same engine, and the client has all that it asked for. */
+export const overrunFault: EngineFault = {
+  code: 'engine_response_invalid', message: 'The model went on beyond the limit of the request and was stopped.', param: null, retryElsewhere: false,
+};
+
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

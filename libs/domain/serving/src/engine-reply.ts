@@ -1,6 +1,5 @@
-import { brokenAnswerFault } from './chat-stream.js';
 import type { EngineDialect, EngineFault } from './engine-dialect.js';
-import { failedFault } from './engine-fault.js';
+import { brokenAnswerFault, failedFault } from './engine-fault.js';
 
 export type EngineReply = { readonly kind: 'body'; readonly body: unknown } | { readonly kind: 'fault'; readonly fault: EngineFault };
 

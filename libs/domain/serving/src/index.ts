@@ -20,6 +20,7 @@ export * from './engine-metric-mapping.js';
 export * from './engine-probe.js';
 export * from './engine-records.js';
 export * from './engine-reply.js';
+export type { EngineStreamStep } from './engine-stream.js';
 export * from './engine-usage.js';
 export * from './finish-reason.js';
 export { isRecord } from './json-fields.js';

@@ -1,6 +1,6 @@
 import type { ApiFault, RerankRequest, ScoreRequest } from '@penstock/contract-http';
-import { brokenAnswerFault } from './chat-stream.js';
 import type { EngineFault } from './engine-dialect.js';
+import { brokenAnswerFault } from './engine-fault.js';
 import { countAt, isRecord, recordAt } from './json-fields.js';
 
 /** Texts in pairs: `left[i]` belongs to `right[i]`. */

@@ -33,7 +33,7 @@ const beginStream: EngineBehaviour = ({ response }) => {
 
 describe('time limits', () => {
   test('an engine that does not begin is given up, here and elsewhere', async () => {
-    await start({ engines: 2, settings: { FIRST_TOKEN_TIMEOUT_MS: '100' } }, () => undefined);
+    await start({ engines: 2, settings: { FIRST_TOKEN_TIMEOUT_MS: '400' } }, () => undefined);
     const response = await world.chat({ stream: true });
     expect([response.status, ((await response.json()) as { error: { code: string } }).error.code]).toEqual([504, 'engine_timeout']);
     await Promise.all(world.engines.flatMap((engine) => engine.requests).map(({ aborted }) => aborted));

@@ -72,7 +72,7 @@ export class GatewayMetrics {
     const bySource = { slots: admissions.of({ source: 'slots' }), router: admissions.of({ source: 'router' }), gateway: admissions.of({ source: 'gateway' }) };
     this.admissions = { inc: ({ source }) => bySource[source].inc() };
     this.retries = new Counter({ name: 'penstock_chat_retries_total', help: 'Second attempts before the first token', labelNames: ['reason'], registers });
-    this.hedges = new Counter({ name: 'penstock_chat_hedges_total', help: 'Second attempts because the first token was late, by which attempt answered', labelNames: ['winner'], registers });
+    this.hedges = new Counter({ name: 'penstock_chat_hedges_total', help: 'Second attempts because the first token or the whole answer was late, by which attempt answered', labelNames: ['winner'], registers });
     this.hedgeLoserSeconds = new Counter({ name: 'penstock_chat_hedge_loser_seconds_total', help: 'Time that attempts held a slot whose answer was not used', registers });
     new Gauge({ name: 'penstock_usage_spool_bytes', help: 'Bytes of usage on the disk', registers, collect() { this.set(usage.stats().bytes); } });
     new Gauge({ name: 'penstock_usage_unpublished', help: 'Settled requests that the event log has not confirmed', registers, collect() { this.set(usage.stats().unpublished); } });

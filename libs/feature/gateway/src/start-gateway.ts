@@ -5,7 +5,7 @@ import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
 import type { ChatParts } from './chat/chat-parts.js';
 import { ExchangeWatch } from './chat/exchange-watch.js';
-import { HedgePolicy } from './chat/hedge-policy.js';
+import { HEDGED_REQUESTS_MAX, HedgePolicy } from './frame/hedge-policy.js';
 import { LeaseBook } from './chat/lease-book.js';
 import { LentSlots } from './chat/lent-slots.js';
 import { ReplicaChooser } from './chat/own-choice.js';
@@ -13,6 +13,7 @@ import { ReplicaClients } from './chat/replica-clients.js';
 import { RetryBudgets } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
+import { RequestBook } from './explain/request-book.js';
 import { openRoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
@@ -135,5 +136,5 @@ function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayVie
   const chooser = new ReplicaChooser(views.fleet, leases, own.memories, ports);
   const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories: own.memories });
   const retries = new RetryBudgets(() => ports.clock.now());
-  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
+  return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), hedged: new RequestBook(HEDGED_REQUESTS_MAX), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

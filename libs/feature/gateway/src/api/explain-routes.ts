@@ -60,7 +60,7 @@ export class ExplainRoutes implements RouteGroup {
     const refusal = noted !== undefined && maySeeRequest(principal, noted) ? noted : undefined;
     const record = isId(id) ? await this.recordOf(call, id, refusal) : undefined;
     const replica = record?.replicaId === undefined || record.replicaId === null ? undefined : this.views.fleet.state().replicas.get(record.replicaId);
-    const explanation = explainRequest(id, { record, refusal, replica, isOperator: isOperator(principal) });
+    const explanation = explainRequest(id, { record, refusal, replica, hedge: record === undefined && refusal === undefined ? undefined : this.parts.hedged.find(id), isOperator: isOperator(principal) });
     if (explanation === undefined) throw new RequestFault({ code: 'request_not_found', message: 'No such request, or nothing has arrived of it yet: what a request used is known seconds after its end. Refusals are remembered by the gateway that made them.', param: 'request_id' });
     return explanation;
   }

@@ -7,7 +7,9 @@ import type { RequestLimits } from '../limits/request-limits.js';
 import type { ModelJob } from '../frame/model-work.js';
 import type { AdmissionDesk } from './admission.js';
 import type { ExchangeWatch } from './exchange-watch.js';
-import type { HedgePolicy } from './hedge-policy.js';
+import type { RequestBook } from '../explain/request-book.js';
+import type { HedgePolicy } from '../frame/hedge-policy.js';
+import type { Hedge } from '../frame/hedge-race.js';
 import type { LeaseBook } from './lease-book.js';
 import type { RetryBudgets } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';
@@ -29,6 +31,8 @@ export interface ChatParts {
   readonly loading: (endpointId: string) => string;
   readonly retries: RetryBudgets;
   readonly hedges: HedgePolicy;
+  /** Second attempts of the newest requests that had one, for whoever asks why. */
+  readonly hedged: RequestBook<Hedge>;
   readonly timers: Timers;
 }
 

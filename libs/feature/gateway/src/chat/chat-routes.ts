@@ -53,6 +53,6 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
 
   carryOut(call: DirectCall, job: ChatJob, ledger: UsageLedger | undefined): Promise<void> {
     assert(ledger !== undefined, 'a chat is metered');
-    return new ChatExchange(this.parts, job, ledger.draft, ledger.usage, new ClientAnswer(call.reply, () => this.parts.clock.now())).run();
+    return new ChatExchange(this.parts, job, ledger, new ClientAnswer(call.reply, () => this.parts.clock.now())).run();
   }
 }

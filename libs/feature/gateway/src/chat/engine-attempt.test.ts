@@ -34,14 +34,18 @@ async function run(stream: boolean, url = engine.url): Promise<{ outcome: Attemp
   const lease: Lease = { leaseId: 'l', endpointId: 'ep', replicaId: 'rep', modelVersionId: 'mv', url, engine: 'llama.cpp', servedModel: 'm', expiresAtMs: 0, queuedMs: 0, coldStart: false };
   const joiner = new ChatJoiner();
   const attempt = new EngineAttempt({
-    lease, body: '{}', headers: { 'content-type': 'application/json' }, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, tokensMax: 100, now: () => 0,
+    lease, body: '{}', origin: { requestId: 'req_1', traceparent: undefined }, clients, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, tokensMax: 100, clock: { now: () => 0 },
     limits: { firstTokenMs: 1_000, chunkGapMs: 1_000, totalMs: 1_000 },
-    onChunks: (chunks) => {
-      for (const chunk of chunks) joiner.add(chunk);
-      return true;
+    asText: false,
+    sink: {
+      onChunks: (chunks) => {
+        for (const chunk of chunks) joiner.add(chunk);
+        return true;
+      },
+      onText: () => true,
     },
   });
-  const outcome = await attempt.run(clients.get(lease.url), () => clients.fresh(lease.url));
+  const outcome = await attempt.run();
   return { outcome, joiner };
 }
 

@@ -4,9 +4,10 @@ import {
   brokenAnswerFault, ChatStream, dialectOf, failedFault, normaliseAnswer, noUsage, SseDecoder, sseFrame,
   type AnswerIdentity, type ChatAnswer, type ChatChunk, type EngineDialect, type EngineFault, type RunningUsage,
 } from '@penstock/domain-serving';
+import type { Clock } from '@penstock/kernel';
 import { totalTimeoutFault } from '../frame/exchange-end.js';
-import { EngineCall, isStaleConnection, type EngineEnd, type EngineListener } from './engine-call.js';
-import type { Connections } from './replica-clients.js';
+import { EngineCall, engineHeaders, isStaleConnection, type EngineEnd, type EngineListener, type RequestOrigin } from './engine-call.js';
+import type { ReplicaClients } from './replica-clients.js';
 
 /** An error body of an engine is read up to here. In characters. */
 const ERROR_BODY_MAX = 64 * 1_024;
@@ -20,22 +21,29 @@ export type AttemptOutcome =
   | { readonly kind: 'failed'; readonly fault: EngineFault }
   | { readonly kind: 'aborted' };
 
+/** What takes the answer of an attempt, and returns whether it can take more. */
+export interface AttemptSink {
+  onChunks(chunks: readonly ChatChunk[]): boolean;
+  /** Events of a stream that are ready for the client, in place of chunks; most of them never become objects. */
+  onText(text: string): boolean;
+}
+
 export interface AttemptOptions {
   readonly lease: Lease;
   readonly body: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly origin: RequestOrigin;
+  readonly clients: ReplicaClients;
   readonly identity: AnswerIdentity;
   /** Whether the engine was asked for a stream. */
   readonly stream: boolean;
   readonly includeUsage: boolean;
   /** Tokens that the request allows, over all choices. */
   readonly tokensMax: number;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly limits: AnswerLimits;
-  /** Takes what is ready for the client and returns whether more may come. */
-  readonly onChunks: (chunks: readonly ChatChunk[], usage: RunningUsage) => boolean;
-  /** Takes events of a stream that are ready for the client, in place of `onChunks`; most of them never become objects. */
-  readonly onText?: ((text: string) => boolean) | undefined;
+  /** Whether `sink` gets text. */
+  readonly asText: boolean;
+  readonly sink: AttemptSink;
 }
 
 /** What one read of the engine's stream made ready for the client: text, or chunks. */
@@ -72,16 +80,16 @@ export class EngineAttempt implements EngineListener {
 
   constructor(private readonly options: AttemptOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.sentAtMs = options.now();
+    this.sentAtMs = options.clock.now();
     this.lastEventMs = this.sentAtMs;
   }
 
-  /** Sends the request over one of `connections`, and over one of `fresh` when the engine had just closed it. */
-  run(connections: Connections, fresh: () => Connections): Promise<AttemptOutcome> {
+  /** Sends the request; once more over a connection that was never used when the engine had just closed the first one. */
+  run(): Promise<AttemptOutcome> {
     const outcome = new Promise<AttemptOutcome>((resolve) => {
       this.settle = resolve;
     });
-    void this.send(connections, fresh);
+    void this.send();
     return outcome;
   }
 
@@ -96,7 +104,7 @@ export class EngineAttempt implements EngineListener {
 
   resume(): void {
     this.isPaused = false;
-    this.lastEventMs = this.options.now();
+    this.lastEventMs = this.options.clock.now();
     this.call.resume();
   }
 
@@ -127,13 +135,13 @@ export class EngineAttempt implements EngineListener {
     else this.readEvents(() => this.decoder.push(text));
   }
 
-  private async send(connections: Connections, fresh: () => Connections): Promise<void> {
-    const { body, headers } = this.options;
-    const request = { path: '/v1/chat/completions', body, headers };
-    let end = await this.call.send(connections, request, this);
+  private async send(): Promise<void> {
+    const { body, origin, stream, clients, lease: { url } } = this.options;
+    const request = { path: '/v1/chat/completions', body, headers: engineHeaders(origin, stream ? 'text/event-stream' : 'application/json') };
+    let end = await this.call.send(clients.get(url), request, this);
     if (isStaleConnection(end) && !this.isSettled) {
       this.call = new EngineCall();
-      end = await this.call.send(fresh(), request, this);
+      end = await this.call.send(clients.fresh(url), request, this);
     }
     this.onEnd(end);
   }
@@ -177,7 +185,7 @@ export class EngineAttempt implements EngineListener {
       this.fail(brokenAnswerFault);
       return;
     }
-    const ready = new Ready(this.options.onText !== undefined);
+    const ready = new Ready(this.options.asText);
     for (const event of events) {
       const frame = ready.asText ? this.stream.frameOf(event) : undefined;
       if (frame !== undefined) {
@@ -192,7 +200,7 @@ export class EngineAttempt implements EngineListener {
       }
     }
     if (events.length > 0) {
-      this.lastEventMs = this.options.now();
+      this.lastEventMs = this.options.clock.now();
       this.hasEvents ||= !ready.isEmpty;
     }
     if (isLast) {
@@ -206,8 +214,8 @@ export class EngineAttempt implements EngineListener {
   }
 
   private handOn(ready: Ready): boolean {
-    const { onText, onChunks } = this.options;
-    return onText === undefined ? onChunks(ready.chunks, this.stream.usage()) : onText(ready.text);
+    const { sink } = this.options;
+    return ready.asText ? sink.onText(ready.text) : sink.onChunks(ready.chunks);
   }
 
   private conclude(ready: Ready, outcome: 'completed' | EngineFault): void {
@@ -232,6 +240,3 @@ export class EngineAttempt implements EngineListener {
     this.settle(outcome);
   }
 }
-
-/** Usage of an attempt that delivered nothing. */
-export const nothingDelivered: RunningUsage = noUsage;

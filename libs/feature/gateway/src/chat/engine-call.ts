@@ -8,6 +8,18 @@ export interface EngineRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** What an engine is told of the request that it works on. */
+export interface RequestOrigin {
+  readonly requestId: string;
+  readonly traceparent: string | undefined;
+}
+
+export function engineHeaders({ requestId, traceparent }: RequestOrigin, accept: string): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = { 'content-type': 'application/json', accept, 'accept-encoding': 'identity', 'x-request-id': requestId };
+  if (traceparent !== undefined) headers['traceparent'] = traceparent;
+  return headers;
+}
+
 /** What an engine sends, as it comes. Nothing is called after `abort`. */
 export interface EngineListener {
   onStatus(status: number): void;

@@ -1,6 +1,7 @@
 import type { UsageRecordedV1 } from '@penstock/contract-events';
 import { describeError, type RequestExplanation } from '@penstock/contract-http';
 import type { ReplicaState } from '@penstock/domain-lifecycle';
+import type { Hedge } from '../frame/hedge-race.js';
 import type { NotedRefusal } from './refusal-book.js';
 
 /** A wait that nobody notices. */
@@ -13,12 +14,14 @@ export interface RequestTraces {
   readonly refusal: NotedRefusal | undefined;
   /** The replica that worked on it, while the fleet knows of it. */
   readonly replica: ReplicaState | undefined;
+  /** How its second attempt came out, where it had one at this gateway. */
+  readonly hedge: Hedge | undefined;
   readonly isOperator: boolean;
 }
 
 /** Undefined when nothing is known of the request. */
 export function explainRequest(id: string, traces: RequestTraces): RequestExplanation | undefined {
-  const { record, refusal, replica, isOperator } = traces;
+  const { record, refusal, replica, hedge, isOperator } = traces;
   if (record === undefined && refusal === undefined) return undefined;
   const startedAtMs = record === undefined ? refusal?.atMs ?? 0 : Date.parse(record.startedAt);
   const coldStart = record === undefined || replica === undefined ? null : coldStartOf(record, startedAtMs, replica);
@@ -37,7 +40,7 @@ export function explainRequest(id: string, traces: RequestTraces): RequestExplan
     replica_id: record?.replicaId ?? null,
     node_id: isOperator ? replica?.nodeId ?? null : null,
     cold_start: coldStart === null ? null : { placed_at: coldStart.placedAtMs / 1_000, ready_at: coldStart.readyAtMs / 1_000 },
-    why: [...sayRefusal(refusal, record), ...(record === undefined ? [] : [sayWait(record, coldStart), ...sayWork(record)])],
+    why: [...sayRefusal(refusal, record), ...(record === undefined ? [] : [sayWait(record, coldStart), ...sayHedge(hedge), ...sayWork(record)])],
   };
 }
 
@@ -66,6 +69,14 @@ function sayWait({ queueMs }: UsageRecordedV1, coldStart: ColdStart | null): str
   const waited = `It waited ${Math.round(queueMs)} ms`;
   if (coldStart === null) return `${waited} in the queue of the model, because every slot that suited it was taken or no replica was ready.`;
   return `${waited} for a start: no replica was ready until ${new Date(coldStart.readyAtMs).toISOString()}, ${Math.round(coldStart.readyAtMs - coldStart.placedAtMs)} ms after the new one was placed.`;
+}
+
+function sayHedge(hedge: Hedge | undefined): string[] {
+  if (hedge === undefined) return [];
+  const { winner, replicaIds: [first, second], afterMs, loserMs } = hedge;
+  const asked = `Replica ${first} was late, so after ${Math.round(afterMs)} ms replica ${second} was asked as well`;
+  if (winner === 'none') return [`${asked}; neither of them answered.`];
+  return [`${asked}; the answer is that of ${winner === 'first' ? first : second}, and the other one held a slot for ${Math.round(loserMs)} ms without being billed for tokens.`];
 }
 
 function sayWork({ replicaId, engineMs, ttftMs, durationMs, promptTokens, cachedTokens, completionTokens, status }: UsageRecordedV1): string[] {

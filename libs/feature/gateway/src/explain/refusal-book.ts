@@ -1,7 +1,8 @@
 import { describeError, type ApiFault } from '@penstock/contract-http';
 import type { DirectCall } from '../http/route-call.js';
+import { RequestBook } from './request-book.js';
 
-/** Refusals that are remembered; the oldest goes first. */
+/** Refusals that are remembered. */
 const REFUSALS_MAX = 10_000;
 
 export interface NotedRefusal {
@@ -16,21 +17,16 @@ export interface NotedRefusal {
 
 /** The newest requests to models that this gateway could not serve, for whoever asks why. What they said is not kept. */
 export class RefusalBook {
-  private readonly refusals = new Map<string, NotedRefusal>();
+  private readonly refusals = new RequestBook<NotedRefusal>(REFUSALS_MAX);
 
   /** Notes what waiting, or somebody's help, may mend: mistakes in a request explain themselves. */
   note({ requestId, principal }: Pick<DirectCall, 'requestId' | 'principal'>, request: Pick<NotedRefusal, 'operation' | 'model' | 'atMs'>, fault: ApiFault): void {
     const { status } = describeError(fault.code);
     if (status !== 429 && status < 500) return;
-    this.refusals.set(requestId, { organisationId: principal.organisationId, projectId: principal.projectId, ...request, fault });
-    if (this.refusals.size <= REFUSALS_MAX) return;
-    for (const oldest of this.refusals.keys()) {
-      this.refusals.delete(oldest);
-      return;
-    }
+    this.refusals.note(requestId, { organisationId: principal.organisationId, projectId: principal.projectId, ...request, fault });
   }
 
   find(requestId: string): NotedRefusal | undefined {
-    return this.refusals.get(requestId);
+    return this.refusals.find(requestId);
   }
 }

@@ -24,6 +24,8 @@ export interface ReplicaUser<Done extends { readonly kind: string }> {
   readonly isGone: boolean;
   /** Whether something of an answer was sent, so that nobody else can begin anew. */
   readonly hasBegun: boolean;
+  /** Whether it was put to a second replica already, so that a failure is its last. */
+  readonly isSpent: boolean;
   goneSignal(): AbortSignal;
   /** Resolves once a crash can leave nothing at an engine without a record. */
   recorded(): Promise<void> | undefined;
@@ -61,6 +63,6 @@ export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedRepl
   };
 }
 
-function mayGoOn(parts: ChatParts, user: Pick<ReplicaUser<never>, 'hasBegun' | 'job'>, { fault }: Failed, attempt: number): boolean {
-  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && parts.retries.of(user.job.endpoint.endpointId).mayRetry();
+function mayGoOn(parts: ChatParts, user: Pick<ReplicaUser<never>, 'hasBegun' | 'isSpent' | 'job'>, { fault }: Failed, attempt: number): boolean {
+  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && !user.isSpent && parts.retries.of(user.job.endpoint.endpointId).mayRetry();
 }

@@ -1,7 +1,7 @@
 import type { Logger, Timers } from '@penstock/kernel';
 
-/** How often the event loop is looked at. */
-export const GUARD_INTERVAL_MS = 50;
+/** How often the event loop is looked at; a turn that is too long goes on for so long at least before it is noticed. */
+export const GUARD_INTERVAL_MS = 20;
 /** Busier than this share of the time, an event loop has nothing left for what comes in bursts. */
 export const BUSY_UTILISATION = 0.9;
 /** A loop that gets less of a core than this is starved by others; it turns requests away only when it is late by several times as much. */
@@ -10,8 +10,8 @@ export const BUSY_CPU_SHARE = 0.6;
 export const STARVED_LAG_FACTOR = 10;
 /** Fewer requests than this are no overload. */
 export const BUSY_REQUESTS_MIN = 64;
-/** A single slow turn is no overload: so many looks in a row have to find the loop too slow. */
-export const SLOW_LOOKS_MIN = 5;
+/** A single slow turn is no overload: the loop has to be too slow for as long as so many looks take, in two looks at least. */
+export const SLOW_LOOKS_MIN = 10;
 /** The share of new requests that is taken shrinks by this factor while the loop is too slow, and grows by this step while it is not. */
 const SHRINK = 0.7;
 const GROW = 0.02;
@@ -38,25 +38,43 @@ export class LoadGuard {
   private share = 1;
   private credit = 1;
   private slowLooks = 0;
+  private lastLookMs: number;
+  private lagMsAllowed: number;
+  /** Whether this turn already lasts too long for what it has still to read. */
+  private isTurnOver = false;
   private refused = 0;
   private looksSinceLog = 0;
   private readonly stopTimer: () => void;
 
   /** `lagMsMax`: a timer of the loop may be so late before new requests are turned away. `inFlight`: requests in work. */
-  constructor(timers: Timers, private readonly logger: Logger, private readonly lagMsMax: number, private readonly inFlight: () => number, private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS)) {
+  constructor(
+    timers: Timers, private readonly logger: Logger, private readonly lagMsMax: number, private readonly inFlight: () => number,
+    private readonly read: () => LoopReading = loopReader(GUARD_INTERVAL_MS), private readonly now: () => number = () => performance.now(),
+  ) {
+    this.lastLookMs = now();
+    this.lagMsAllowed = lagMsMax;
     this.stopTimer = timers.every(GUARD_INTERVAL_MS, () => this.look());
   }
 
   /** False when this request is to be refused. Refusals are spread evenly. */
   mayTake(): boolean {
-    if (this.share >= 1) return true;
-    this.credit += this.share;
-    if (this.credit < 1) {
+    if (this.share >= 1 && this.slowLooks === 0) return true;
+    this.credit = Math.min(1, this.credit) + this.share;
+    if (this.credit < 1 || this.turnIsOver()) {
       this.refused += 1;
       return false;
     }
     this.credit -= 1;
     return true;
+  }
+
+  /**
+   * Beyond its capacity a loop's turns grow by a factor each: what comes in during one is the work of the next. The look that would
+   * see it waits for the end of the turn as everything does, so that after a slow turn the next one is watched from inside.
+   */
+  private turnIsOver(): boolean {
+    if (!this.isTurnOver && this.slowLooks > 0) this.isTurnOver = this.now() - this.lastLookMs > GUARD_INTERVAL_MS + this.lagMsAllowed && this.inFlight() >= BUSY_REQUESTS_MIN;
+    return this.isTurnOver;
   }
 
   stop(): void {
@@ -65,10 +83,15 @@ export class LoadGuard {
 
   private look(): void {
     const { utilisation, cpuShare, lagMs } = this.read();
-    const lagMsAllowed = cpuShare >= BUSY_CPU_SHARE ? this.lagMsMax : this.lagMsMax * STARVED_LAG_FACTOR;
-    const isSlow = utilisation >= BUSY_UTILISATION && lagMs > lagMsAllowed && this.inFlight() >= BUSY_REQUESTS_MIN;
-    this.slowLooks = isSlow ? this.slowLooks + 1 : 0;
-    if (this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK);
+    this.lagMsAllowed = cpuShare >= BUSY_CPU_SHARE ? this.lagMsMax : this.lagMsMax * STARVED_LAG_FACTOR;
+    const isSlow = utilisation >= BUSY_UTILISATION && lagMs > this.lagMsAllowed && this.inFlight() >= BUSY_REQUESTS_MIN;
+    // A look that comes late stands for all that could not be had meanwhile.
+    const looks = isSlow ? Math.max(1, Math.round((lagMs + GUARD_INTERVAL_MS) / GUARD_INTERVAL_MS)) : 1;
+    const wasSlow = this.slowLooks > 0;
+    this.slowLooks = isSlow ? this.slowLooks + looks : 0;
+    this.isTurnOver = false;
+    this.lastLookMs = this.now();
+    if (wasSlow && this.slowLooks >= SLOW_LOOKS_MIN) this.share = Math.max(SHARE_MIN, this.share * SHRINK ** looks);
     else if (this.slowLooks === 0) this.share = Math.min(1, this.share + GROW);
     this.tell(lagMs);
   }

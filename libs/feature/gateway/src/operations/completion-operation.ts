@@ -1,7 +1,7 @@
 import type { ApiFault, CompletionRequest } from '@penstock/contract-http';
 import {
   completionAnswer, COMPLETION_TOKENS_DEFAULT, CompletionJoiner, CompletionStream, completionUsageChunk, echoOf, estimatePromptTokens, noUsage, promptsOf, readCompletion, sseFrame, SSE_DONE, sumUsage, toEngineCompletion, withContextParam,
-  type AnswerIdentity, type CompletionPrompt, type CompletionStreamOptions, type EngineFault, type FinishedChoice, type JsonDocument, type RunningUsage,
+  type AnswerIdentity, type CompletionPrompt, type CompletionStreamOptions, type EngineDialect, type EngineFault, type FinishedChoice, type JsonDocument, type RunningUsage,
 } from '@penstock/domain-serving';
 import type { EngineSession, StreamReader } from './engine-session.js';
 import type { OperationContext } from './operation-desk.js';
@@ -38,6 +38,10 @@ export class CompletionOperation implements Operation {
     this.identity = { id: `cmpl-${requestId.replace(/^req_/, '')}`, created, model: endpoint.name };
   }
 
+  asksForStream(dialect: EngineDialect): boolean {
+    return this.isStreamed || !dialect.reportsUsageUnstreamed(this.request.n ?? 1);
+  }
+
   failureFrames(fault: ApiFault): string {
     return openAiFailureFrames(fault);
   }
@@ -65,7 +69,7 @@ export class CompletionOperation implements Operation {
     const echo = echoOf(this.request, prompt, dialect);
     if ('code' in echo) return { kind: 'failed', fault: refusal(echo) };
     const choices = this.request.n ?? 1;
-    const stream = this.isStreamed || !dialect.reportsUsageUnstreamed(choices);
+    const stream = this.asksForStream(dialect);
     const options: CompletionStreamOptions = { dialect, includeUsage: this.includesUsage, firstIndex: position * choices, choices, prefix: echo.prefix };
     const body = toEngineCompletion(this.document, this.request, { servedModel, dialect, stream, cacheSalt, prompt });
     return stream ? this.stream(session, body, options, before) : this.whole(session, body, options, before);

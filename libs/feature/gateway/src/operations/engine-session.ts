@@ -1,8 +1,9 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { AnswerLimits } from '@penstock/domain-catalog';
 import { brokenAnswerFault, dialectOf, failedFault, readReply, SseDecoder, type EngineDialect, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
-import { EngineCall, isStaleConnection, type EngineListener } from '../chat/engine-call.js';
-import type { Connections } from '../chat/replica-clients.js';
+import type { Clock } from '@penstock/kernel';
+import { EngineCall, engineHeaders, isStaleConnection, type EngineListener, type RequestOrigin } from '../chat/engine-call.js';
+import type { ReplicaClients } from '../chat/replica-clients.js';
 import { totalTimeoutFault } from '../frame/exchange-end.js';
 
 /** An error body of an engine is read up to here. In characters. */
@@ -26,19 +27,24 @@ export interface StreamReader {
   usage(): RunningUsage;
 }
 
+/** What takes the answers of a session. */
+export interface SessionSink {
+  /** Takes frames for the client and returns whether more may come. Not called with nothing. */
+  onFrames(frames: string, usage: RunningUsage): boolean;
+  /** A whole answer came, of whatever kind. */
+  onReply(): void;
+  /** A stream goes on: called for each piece of it that completes an event and holds no fault. */
+  onBegun(): void;
+}
+
 export interface SessionOptions {
   readonly lease: Lease;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly origin: RequestOrigin;
   readonly cacheSalt: string;
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly limits: AnswerLimits;
-  readonly connections: Connections;
-  /** A connection that was never used, for a request that met one the engine had just closed. */
-  readonly fresh: () => Connections;
-  /** Takes frames for the client and returns whether more may come. Not called with nothing. */
-  readonly onFrames: (frames: string, usage: RunningUsage) => boolean;
-  /** The engine began to answer. */
-  readonly onBegun: () => void;
+  readonly clients: ReplicaClients;
+  readonly sink: SessionSink;
 }
 
 /** The calls of one request to one replica, one after the other, each with its time limits. */
@@ -54,7 +60,7 @@ export class EngineSession {
 
   constructor(private readonly options: SessionOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.startedAtMs = options.now();
+    this.startedAtMs = options.clock.now();
     this.lastEventMs = this.startedAtMs;
   }
 
@@ -84,7 +90,7 @@ export class EngineSession {
     if (this.isAborted) return { kind: 'aborted' };
     if (isTooLarge) return { kind: 'failed', fault: brokenAnswerFault };
     if (end.kind === 'lost') return { kind: 'failed', fault: end.beforeAnswer ? failedFault : brokenAnswerFault };
-    this.options.onBegun();
+    this.options.sink.onReply();
     return { kind: 'reply', status, text };
   }
 
@@ -104,9 +110,9 @@ export class EngineSession {
           return;
         }
         if (!pump.push(piece)) return;
-        this.lastEventMs = this.options.now();
+        this.lastEventMs = this.options.clock.now();
         this.limitMs = this.options.limits.chunkGapMs;
-        this.options.onBegun();
+        if (pump.outcome === undefined || pump.outcome === 'completed') this.options.sink.onBegun();
       },
     });
     if (pump.outcome === undefined) {
@@ -120,14 +126,14 @@ export class EngineSession {
 
   /** Hands frames to the client in between; for what comes before or between streams. */
   deliver(frames: string, usage: RunningUsage): void {
-    if (frames === '' || this.options.onFrames(frames, usage)) return;
+    if (frames === '' || this.options.sink.onFrames(frames, usage)) return;
     this.isPaused = true;
     this.call.pause();
   }
 
   resume(): void {
     this.isPaused = false;
-    this.lastEventMs = this.options.now();
+    this.lastEventMs = this.options.clock.now();
     this.call.resume();
   }
 
@@ -147,16 +153,16 @@ export class EngineSession {
   }
 
   private async send(path: string, body: string, accept: string, listener: EngineListener) {
-    const { headers, connections, fresh, now } = this.options;
-    const request = { path, body, headers: { ...headers, accept } };
-    this.lastEventMs = now();
+    const { origin, clients, clock, lease: { url } } = this.options;
+    const request = { path, body, headers: engineHeaders(origin, accept) };
+    this.lastEventMs = clock.now();
     this.call = new EngineCall();
     if (this.isAborted) this.call.abort();
     if (this.isPaused) this.call.pause();
-    let end = await this.call.send(connections, request, listener);
+    let end = await this.call.send(clients.get(url), request, listener);
     if (isStaleConnection(end) && !this.isAborted) {
       this.call = new EngineCall();
-      end = await this.call.send(fresh(), request, listener);
+      end = await this.call.send(clients.fresh(url), request, listener);
     }
     this.limitMs = undefined;
     return end;

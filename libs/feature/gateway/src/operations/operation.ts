@@ -1,5 +1,5 @@
 import type { ApiFault } from '@penstock/contract-http';
-import type { EngineFault, JsonDocument, RunningUsage } from '@penstock/domain-serving';
+import type { EngineDialect, EngineFault, JsonDocument, RunningUsage } from '@penstock/domain-serving';
 import type { UsageDraft } from '@penstock/domain-usage';
 import type { PromptMember } from '../chat/prompt-facts.js';
 import type { EngineSession } from './engine-session.js';
@@ -16,6 +16,8 @@ export interface Operation {
   readonly metered: UsageDraft['operation'] | null;
   /** Whether the client gets a stream. */
   readonly isStreamed: boolean;
+  /** Whether an engine that speaks `dialect` is asked for a stream, whatever the client gets. */
+  asksForStream(dialect: EngineDialect): boolean;
   /** A cheap bound for admission. */
   readonly promptTokensEstimate: number;
   /** The body and its member that holds the prompt, for work whose prompts share beginnings. */

@@ -33,6 +33,10 @@ export class ResponseOperation implements Operation {
     this.promptTokensEstimate = estimatePromptTokens(job.document.text.length);
   }
 
+  asksForStream(): boolean {
+    return true;
+  }
+
   failureFrames({ message }: ApiFault): string {
     return this.stream === undefined ? '' : sseEvent(this.stream.failure(message));
   }
@@ -44,6 +48,8 @@ export class ResponseOperation implements Operation {
     this.stream = stream;
     let last: ResponseStep['events'][number] | undefined;
     const read = ({ events, outcome }: ResponseStep) => {
+      // While two attempts run, the one that was read last is the one whose answer is handed on.
+      this.stream = stream;
       if (outcome === 'completed') last = events.at(-1);
       const sent = outcome === 'completed' ? events.slice(0, -1) : events;
       return { frames: this.isStreamed ? sent.map(sseEvent).join('') : '', outcome };

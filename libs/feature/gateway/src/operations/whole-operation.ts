@@ -28,6 +28,10 @@ export class WholeOperation implements Operation {
     this.perform = perform;
   }
 
+  asksForStream(): boolean {
+    return false;
+  }
+
   failureFrames(fault: ApiFault): string {
     return openAiFailureFrames(fault);
   }

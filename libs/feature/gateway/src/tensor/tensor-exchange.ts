@@ -30,6 +30,8 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
   readonly answerTokensMax = 0;
   /** Every answer is whole, so nothing of one is sent before the end. */
   readonly hasBegun = false;
+  /** Never asked for twice at once. */
+  readonly isSpent = false;
   private readonly gone = new AbortController();
   private readonly stopped = new AbortController();
   private lease: Lease | undefined;
