@@ -1,3 +1,4 @@
+import type { EndpointState } from '@penstock/domain-catalog';
 import type { UsageOutbox } from '@penstock/domain-usage';
 import { createMetrics } from '@penstock/feature-shell';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
@@ -30,6 +31,13 @@ export interface ModelMetrics {
   readonly timePerToken: Histogram.Internal<'model'>;
   /** A request to the model is over; `code` says how: `completed`, or what its error was. */
   ended(code: string): void;
+}
+
+export type LabelledEndpoint = Pick<EndpointState, 'endpointId' | 'name' | 'organisationId'>;
+
+/** What a model is called in metrics, which are open to whoever reaches the port: one that belongs to an organisation is nobody else's to know by its name, and two may have the same. */
+export function modelLabel({ endpointId, name, organisationId }: LabelledEndpoint): string {
+  return organisationId === null ? name : endpointId;
 }
 
 /** The time that a stream took per token after its first one, in seconds; undefined where it had no second one. */
@@ -88,7 +96,8 @@ export class GatewayMetrics {
   }
 
   /** The figures of one model; endpoints exist, so their names are bounded. */
-  ofModel(model: string): ModelMetrics {
+  ofModel(endpoint: LabelledEndpoint): ModelMetrics {
+    const model = modelLabel(endpoint);
     let metrics = this.models.get(model);
     if (metrics === undefined) {
       const ends = new Map<string, Tally>();

@@ -51,7 +51,7 @@ export class ModelDesk {
     } catch (error) {
       trace.end(error);
       // What is carried out counts itself, with what it used.
-      if (job !== undefined && !isHandedOver) metrics.ofModel(job.endpoint.name).ended(faultOf(error).code);
+      if (job !== undefined && !isHandedOver) metrics.ofModel(job.endpoint).ended(faultOf(error).code);
       this.refusals.note(call, { operation: work.name, model: job?.endpoint.name ?? null, atMs: job?.startedAtMs ?? clock.now() }, faultOf(error));
       throw error;
     } finally {

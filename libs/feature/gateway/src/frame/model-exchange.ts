@@ -189,7 +189,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     if (this.firstTokenAtMs !== undefined) return;
     const { job: { metered, endpoint, startedAtMs }, parts } = this;
     this.firstTokenAtMs = parts.clock.now();
-    if (metered !== 'embeddings' && metered !== null) parts.metrics.ofModel(endpoint.name).timeToFirstToken.observe((this.firstTokenAtMs - startedAtMs) / 1_000);
+    if (metered !== 'embeddings' && metered !== null) parts.metrics.ofModel(endpoint).timeToFirstToken.observe((this.firstTokenAtMs - startedAtMs) / 1_000);
   }
 
   private async conclude(outcome: Done | Failed | Aborted | Refused): Promise<void> {
@@ -231,7 +231,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     const { promptTokens, cachedTokens, completionTokens, reasoningTokens } = usage;
     const { requestId, principal: { organisationId }, endpoint: { endpointId, name: modelName } } = job;
     const replicaId = this.lease?.replicaId ?? null;
-    const metrics = parts.metrics.ofModel(modelName);
+    const metrics = parts.metrics.ofModel(job.endpoint);
     metrics.ended(errorCode ?? status);
     const perToken = job.isStreamed && status === 'completed' ? secondsPerToken({ durationMs, ttftMs, completionTokens }) : undefined;
     if (perToken !== undefined) metrics.timePerToken.observe(perToken);

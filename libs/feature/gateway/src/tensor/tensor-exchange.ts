@@ -6,6 +6,7 @@ import { settleUsage } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
+import { modelLabel } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
 import { CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import type { UsageLedger } from '../frame/model-work.js';
@@ -147,11 +148,13 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
       finishReason: null, tokensEstimated: false, queueMs: this.queueMs, ttftMs: null, durationMs, engineMs: this.engineMs,
     });
     void this.ledger.usage.settle(record);
-    parts.metrics.ofModel(record.modelName).ended(end.errorCode ?? end.status);
-    parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
-    metrics.inferences.inc({ model: record.modelName, status: end.status });
-    metrics.elements.inc({ model: record.modelName, direction: 'input' }, job.inputElements);
-    metrics.elements.inc({ model: record.modelName, direction: 'output' }, outputElements);
+    const figures = parts.metrics.ofModel(job.endpoint);
+    const model = modelLabel(job.endpoint);
+    figures.ended(end.errorCode ?? end.status);
+    figures.duration.observe(durationMs / 1_000);
+    metrics.inferences.inc({ model, status: end.status });
+    metrics.elements.inc({ model, direction: 'input' }, job.inputElements);
+    metrics.elements.inc({ model, direction: 'output' }, outputElements);
     const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, queueMs, engineMs } = record;
     parts.logger.info({ requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, inputElements: job.inputElements, outputElements, queueMs, engineMs, durationMs }, 'inference');
   }
