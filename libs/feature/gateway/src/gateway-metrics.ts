@@ -5,6 +5,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { TalliedCounter, type Tally } from './metric-tally.js';
 
 const TOKEN_SECONDS_BUCKETS = [0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5];
+const PROMPT_BUCKETS = [16, 64, 256, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576];
 const SECONDS_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 /** Who granted a slot. */
@@ -28,6 +29,8 @@ export interface ModelMetrics {
   readonly duration: Histogram.Internal<'model'>;
   readonly promptTokens: Tally;
   readonly completionTokens: Tally;
+  readonly cachedTokens: Tally;
+  readonly promptLength: Histogram.Internal<'model'>;
   readonly timePerToken: Histogram.Internal<'model'>;
   /** A request to the model is over; `code` says how: `completed`, or what its error was. */
   ended(code: string): void;
@@ -51,6 +54,7 @@ export class GatewayMetrics {
   readonly timeToFirstToken: Histogram<'model'>;
   readonly duration: Histogram<'model'>;
   private readonly timePerToken: Histogram<'model'>;
+  private readonly promptLength: Histogram<'model'>;
   private readonly ends: TalliedCounter<'model' | 'code'>;
   readonly inFlight = new Level();
   readonly admissions: { inc(labels: { readonly source: AdmissionSource }): void };
@@ -72,8 +76,9 @@ export class GatewayMetrics {
     this.timeToFirstToken = new Histogram({ name: 'gen_ai_server_time_to_first_token_seconds', help: 'From the request to its first token', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
     this.duration = new Histogram({ name: 'gen_ai_server_request_duration_seconds', help: 'From the request to the end of its answer', labelNames: ['model'], buckets: SECONDS_BUCKETS, registers });
     this.timePerToken = new Histogram({ name: 'gen_ai_server_time_per_output_token_seconds', help: 'Of complete streams, the mean time per token after the first one', labelNames: ['model'], buckets: TOKEN_SECONDS_BUCKETS, registers });
+    this.promptLength = new Histogram({ name: 'penstock_prompt_tokens', help: 'Tokens of prompts, of requests that were answered: longer ones cost more before they become an incident', labelNames: ['model'], buckets: PROMPT_BUCKETS, registers });
     this.ends = new TalliedCounter({ name: 'penstock_model_requests_total', help: 'Requests to models by how they ended: completed, or the code of their error', labelNames: ['model', 'code'], registers });
-    this.tokens = new TalliedCounter({ name: 'penstock_tokens_total', help: 'Tokens of prompts and answers', labelNames: ['model', 'type'], registers });
+    this.tokens = new TalliedCounter({ name: 'penstock_tokens_total', help: 'Tokens of prompts and answers; those of prompts that an engine had cached are cached as well', labelNames: ['model', 'type'], registers });
     const { inFlight } = this;
     new Gauge({ name: 'penstock_chat_requests_in_flight', help: 'Chat requests in work or waiting', registers, collect() { this.set(inFlight.value); } });
     const admissions = new TalliedCounter({ name: 'penstock_admissions_total', help: 'Leases by who granted them', labelNames: ['source'], registers });
@@ -107,7 +112,7 @@ export class GatewayMetrics {
         if (tally === undefined) ends.set(code, (tally = this.ends.of({ model, code })));
         tally.inc();
       };
-      metrics = { ended, timePerToken: this.timePerToken.labels(model), timeToFirstToken: this.timeToFirstToken.labels(model), duration: this.duration.labels(model), promptTokens: this.tokens.of({ model, type: 'prompt' }), completionTokens: this.tokens.of({ model, type: 'completion' }) };
+      metrics = { ended, timePerToken: this.timePerToken.labels(model), timeToFirstToken: this.timeToFirstToken.labels(model), duration: this.duration.labels(model), promptTokens: this.tokens.of({ model, type: 'prompt' }), completionTokens: this.tokens.of({ model, type: 'completion' }), cachedTokens: this.tokens.of({ model, type: 'cached' }), promptLength: this.promptLength.labels(model) };
       this.models.set(model, metrics);
     }
     return metrics;

@@ -23,7 +23,6 @@ test('how the requests to a model ended can be read, refusals and clients that l
   await start();
   await (await world.chat({ stream: true, max_tokens: 8 })).text();
   await (await world.chat({})).text();
-  await (await world.fetch('/v1/completions', { method: 'POST', key: world.key, body: JSON.stringify({ model: 'public-model', prompt: 'hi', max_tokens: 2 }) })).text();
   const [engine] = world.engines;
   if (engine !== undefined) engine.behaviours = [({ response }) => {
     startStream(response);
@@ -37,7 +36,9 @@ test('how the requests to a model ended can be read, refusals and clients that l
   expect((await world.chat({})).status).toBe(429);
   await world.fetch('/admin/v1/limits', { method: 'POST', body: JSON.stringify({ subject_id: 'org_root', tokens_per_minute: 1 }) });
   expect((await world.chat({})).status).toBe(429);
-  expect(await ends()).toMatchObject({ client_disconnected: 1, queue_full: 1, rate_limit_exceeded: 1 });
+  expect(await ends()).toEqual({ completed: 2, client_disconnected: 1, queue_full: 1, rate_limit_exceeded: 1 });
+  // Two were answered, each with a prompt of five tokens.
+  expect(await lines('penstock_prompt_tokens_sum')).toEqual([expect.stringMatching(/model="public-model".* 10$/)]);
   expect(await lines('gen_ai_server_time_per_output_token_seconds_count')).toEqual([expect.stringMatching(/model="public-model".* 1$/)]);
 });
 

@@ -244,6 +244,8 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
       void ledger.usage.settle(record);
       metrics.promptTokens.inc(record.promptTokens);
       metrics.completionTokens.inc(record.completionTokens);
+      metrics.cachedTokens.inc(record.cachedTokens);
+      if (status === 'completed') metrics.promptLength.observe(record.promptTokens);
     }
     // A request that went well is in the log of events with all of this.
     parts.logger[status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: this.name, replicaId, stream: job.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'model request');
