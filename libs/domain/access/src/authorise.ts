@@ -16,7 +16,7 @@ export interface Principal {
 
 export type Authorisation =
   | { readonly kind: 'authorised'; readonly principal: Principal }
-  /** A revoked key looks like one that never was. */
+  /** A revoked key looks like one that never was, and so does one of an organisation that is suspended. */
   | { readonly kind: 'refused'; readonly reason: 'invalid' | 'expired' };
 
 /** Finds the principal behind the HMAC of a presented key. */
@@ -28,14 +28,15 @@ export function authorise(state: AccessState, hmac: string, nowMs: number): Auth
   return { kind: 'authorised', principal: principalOf(key) };
 }
 
-/** True for a key that was revoked, or whose service account was disabled. One that merely expired, or is not known here yet, was stopped by nobody. */
+/** True for a key that was revoked, or whose service account was disabled or organisation suspended. One that merely expired, or is not known here yet, was stopped by nobody. */
 export function wasStopped(state: AccessState, keyId: string): boolean {
   const key = state.keys.get(keyId);
   return key !== undefined && isStopped(state, key);
 }
 
-function isStopped(state: AccessState, { revokedAtMs, serviceAccountId }: ApiKeyEntry): boolean {
-  return revokedAtMs !== null || (serviceAccountId !== null && state.serviceAccounts.get(serviceAccountId)?.disabledAtMs !== null);
+function isStopped(state: AccessState, { revokedAtMs, serviceAccountId, organisationId }: ApiKeyEntry): boolean {
+  const suspendedAtMs = state.organisations.get(organisationId)?.suspendedAtMs ?? null;
+  return suspendedAtMs !== null || revokedAtMs !== null || (serviceAccountId !== null && state.serviceAccounts.get(serviceAccountId)?.disabledAtMs !== null);
 }
 
 function principalOf(key: ApiKeyEntry): Principal {
