@@ -14,8 +14,8 @@ import type { z } from 'zod';
  */
 type Wire<Value> = Value extends readonly (infer Item)[] ? Wire<Item>[] : Value extends object ? { -readonly [Key in keyof Value]: Wire<Value[Key]> } : Value;
 
-const asChunk = (chunk: Omit<Wire<ChatChunk>, 'choices'> & { choices: (Omit<Wire<ChatChunk['choices'][number]>, 'logprobs'> & { logprobs: null })[] }): OpenAI.ChatCompletionChunk & OpenAI7.ChatCompletionChunk => chunk;
-const asCompletion = (answer: Omit<Wire<ChatAnswer>, 'choices'> & { choices: (Omit<Wire<ChatAnswer['choices'][number]>, 'logprobs'> & { logprobs: null })[] }): OpenAI.ChatCompletion & OpenAI7.ChatCompletion => answer;
+const asChunk = (chunk: Wire<ChatChunk>): OpenAI.ChatCompletionChunk & OpenAI7.ChatCompletionChunk => chunk;
+const asCompletion = (answer: Wire<ChatAnswer>): OpenAI.ChatCompletion & OpenAI7.ChatCompletion => answer;
 const asText = (answer: Wire<CompletionAnswer>): WithLooseLogprobs<OpenAI.Completion> & WithLooseLogprobs<OpenAI7.Completion> => answer;
 /** Their type of a chunk has a finish reason always; their own server sends null until the end. */
 const asTextChunk = (chunk: Wire<CompletionChunk>): Omit<OpenAI.Completion, 'choices' | 'usage'> => chunk;

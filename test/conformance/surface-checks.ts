@@ -23,7 +23,10 @@ export function surfaceChecks({ OpenAI: Client }: OpenAiPackage): readonly Check
     { name: 'responses, whole', run: (target) => responds(clientOf(target), target) },
     { name: 'responses, streamed', run: (target) => streamsResponse(clientOf(target), target) },
     { name: 'responses are stored, gone on from and deleted', run: (target) => storesResponse(clientOf(target), target) },
+    { name: 'the input of a response is counted', run: (target) => countsInput(clientOf(target), target) },
+    { name: 'a batch job of responses', run: (target) => respondsInBatch(clientOf(target), target) },
     { name: 'tokenize and back', run: (target) => tokenizes(target) },
+    { name: 'what a model cannot read is the caller\'s fault', run: (target) => refusesUnreadable(target) },
     { name: 'compressed bodies', run: (target) => takesCompressed(target) },
     { name: 'null means not set', run: (target) => takesNulls(target) },
     { name: 'embeddings as base64, numbers and token lists', needs: 'embeddings', run: (target) => embeds(clientOf(target), target) },
@@ -108,6 +111,20 @@ async function tokenizes(target: Target): Promise<void> {
   ok(tokenizeAnswer.parse(await post(target, '/tokenize', { model: target.model, messages: [{ role: 'user', content: 'hello world' }] })).count > count, 'the chat template adds nothing');
 }
 
+/** An engine that fails on these would be taken for a broken one, and every caller of it would pay. */
+async function refusesUnreadable(target: Target): Promise<void> {
+  // The simulated engine reads everything.
+  if (target.engine !== 'llama.cpp') return;
+  const messages = [{ role: 'user', content: 'hi' }];
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
+  const answers = await Promise.all([
+    post(target, '/chat/completions', { model: target.model, messages: [{ role: 'user', content: [image] }] }, 400),
+    post(target, '/chat/completions', { model: target.model, messages, tools: [{ type: 'custom', custom: { name: 'x' } }] }, 400),
+    post(target, '/detokenize', { model: target.model, tokens: [9_999_999] }, 400),
+  ]);
+  deepStrictEqual(answers.map((body) => openAiErrorBody.parse(body).error.code), ['unsupported_value', 'request_rejected_by_engine', 'request_rejected_by_engine']);
+}
+
 async function takesCompressed(target: Target): Promise<void> {
   const body = Buffer.from(JSON.stringify({ model: target.model, messages: [{ role: 'user', content: 'hi' }], max_tokens: 1 }));
   for (const [encoding, compressed] of [['gzip', gzipSync(body)], ['zstd', zstdCompressSync(body)]] as const) {
@@ -158,17 +175,42 @@ async function ranks(target: Target): Promise<void> {
 }
 
 async function embedsInBatch(client: OpenAI, target: Target): Promise<void> {
-  const lines = ['one', 'two'].map((input) => JSON.stringify({ custom_id: input, method: 'POST', url: '/v1/embeddings', body: { model: target.embeddingModel, input, encoding_format: 'float' } }));
-  const file = await client.files.create({ file: new File([lines.join('\n')], 'texts.jsonl'), purpose: 'batch' });
-  const { id } = await client.batches.create({ input_file_id: file.id, endpoint: '/v1/embeddings', completion_window: '24h' });
+  const bodies = ['one', 'two'].map((input) => ({ model: target.embeddingModel, input, encoding_format: 'float' }));
+  for (const answer of await answersInBatch(client, '/v1/embeddings', bodies)) embeddingList.parse(answer);
+}
+
+async function respondsInBatch(client: OpenAI, target: Target): Promise<void> {
+  const bodies = ['one', 'two'].map((input) => ({ model: target.model, input, max_output_tokens: 4 }));
+  for (const answer of await answersInBatch(client, '/v1/responses', bodies)) responseObject.parse(answer);
+}
+
+/** What the lines of a batch job were answered, once it is complete; its files are asked to go after an hour. */
+async function answersInBatch(client: OpenAI, endpoint: '/v1/embeddings' | '/v1/responses', bodies: readonly object[]): Promise<unknown[]> {
+  const lines = bodies.map((body, index) => JSON.stringify({ custom_id: `line-${index}`, method: 'POST', url: endpoint, body }));
+  const file = await client.files.create({ file: new File([lines.join('\n')], 'lines.jsonl'), purpose: 'batch' });
+  const { id } = await client.batches.create({ input_file_id: file.id, endpoint, completion_window: '24h', output_expires_after: { anchor: 'created_at', seconds: 3_600 } });
   const batch = await until('the batch ended', BATCH_WAIT_MS, async () => {
     const now = await client.batches.retrieve(id);
     return ['completed', 'failed', 'expired', 'cancelled'].includes(now.status) ? now : undefined;
   });
   strictEqual(batch.status, 'completed', JSON.stringify(batch.errors));
-  deepStrictEqual(batch.request_counts, { total: 2, completed: 2, failed: 0 });
-  const output = (await (await client.files.content(batch.output_file_id ?? '')).text()).trim().split('\n').map((line) => JSON.parse(line) as { response: { body: unknown } });
-  for (const { response } of output) embeddingList.parse(response.body);
+  deepStrictEqual(batch.request_counts, { total: bodies.length, completed: bodies.length, failed: 0 });
+  const output = await client.files.retrieve(batch.output_file_id ?? '');
+  strictEqual((output.expires_at ?? 0) - output.created_at, 3_600);
+  const text = await (await client.files.content(output.id)).text();
+  return text.trim().split('\n').map((line) => (JSON.parse(line) as { response: { body: unknown } }).response.body);
+}
+
+/** As many as the answer itself counts later, instructions and all. */
+async function countsInput(client: OpenAI, target: Target): Promise<void> {
+  for (const more of [{}, { instructions: 'Answer in one word, and in capital letters.' }]) {
+    const asked = { model: target.model, input: 'What is the capital of France?', ...more };
+    const { input_tokens: counted } = await client.responses.inputTokens.count(asked);
+    const { usage } = await client.responses.create({ ...asked, max_output_tokens: 1 });
+    ok(counted > 0);
+    // The simulated engine counts the words of a chat otherwise than those of its template.
+    if (target.engine !== 'engine-sim') strictEqual(counted, usage?.input_tokens);
+  }
 }
 
 async function refusesOther(target: Target): Promise<void> {

@@ -43,6 +43,10 @@ export class Exchange {
     this.produced = Array.from({ length: request.choices }, () => 0);
   }
 
+  get adapter(): string | undefined {
+    return this.request.adapter;
+  }
+
   /** Resolves once the end line is written. */
   get finished(): Promise<void> {
     return this.settled.promise;

@@ -31,6 +31,8 @@ export const simOptions = z.object({
   'lora-modules': z.string().max(10_000).default('').transform((names) => names.split(',').filter((name) => name !== '')),
   /** Adapters that run at once, by the timing model. */
   'max-loras': z.coerce.number().int().min(1).max(1_000).default(1),
+  /** What a step takes longer when it brings an adapter onto the accelerator: a hundred megabytes over PCIe, out of the host's memory. In milliseconds of the timing model. */
+  'lora-load-ms': z.coerce.number().min(0).max(600_000).default(100),
   /** Truth ledger: one JSON line at the start and one at the end of each request is appended to this file. */
   ledger: z.string().min(1).max(4_096).optional(),
   /** Allows faults: by header, by `POST /sim/fault`, by `--fault`. */

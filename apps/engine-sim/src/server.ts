@@ -6,7 +6,7 @@ import { parseFault, type Fault } from './fault.js';
 import type { SimOptions } from './options.js';
 import { engineBusyBody, engineDiedBody, errorBody, invalidShape, SimError } from './sim-error.js';
 import { parseJson, readChatRequest, readCompletionsRequest, readTokenizeRequest, type SimRequest } from './sim-request.js';
-import { SimMetrics } from './sim-metrics.js';
+import { SimMetrics, type AdaptersInUse } from './sim-metrics.js';
 import { Slots } from './slots.js';
 import { TimedEngine } from './timed-engine.js';
 import { TruthLedger } from './truth-ledger.js';
@@ -43,7 +43,7 @@ class SimServer implements Engine {
     this.slots = new Slots(options['max-num-seqs']);
     const timingModel = options['timing-model'];
     this.timed = timingModel === undefined ? undefined : new TimedEngine(options, timingModel, () => this.failAll());
-    this.metrics = new SimMetrics(options, this.slots, this.timed);
+    this.metrics = new SimMetrics(options, this.slots, this.timed, () => this.adaptersInUse());
     this.ledger = new TruthLedger(options.ledger);
     if (options['fault-injection']) this.fault = parseFault(options.fault);
     this.server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => void this.answer(request, response));
@@ -114,7 +114,7 @@ class SimServer implements Engine {
       case '/load': return sendJson(response, 200, { server_load: 0 });
       case '/v1/models': return sendJson(response, 200, modelList(this.options.model, this.options['lora-modules'], this.created, this.options['max-model-len']));
       case '/metrics': {
-        const text = await this.metrics.registry.metrics();
+        const text = await this.metrics.text();
         response.writeHead(200, { 'content-type': 'text/plain; version=1.0.0; charset=utf-8' }).end(text);
         return;
       }
@@ -139,6 +139,13 @@ class SimServer implements Engine {
     } finally {
       this.exchanges.delete(exchange);
     }
+  }
+
+  private adaptersInUse(): AdaptersInUse {
+    const named = [...new Set([...this.exchanges].flatMap(({ adapter }) => adapter ?? []))];
+    // Without a timing model every adapter is there at once.
+    const resident = this.timed?.metrics().residentAdapters ?? named;
+    return { running: named.filter((adapter) => resident.includes(adapter)), waiting: named.filter((adapter) => !resident.includes(adapter)) };
   }
 
   private faultOf(incoming: IncomingMessage): Fault | undefined {

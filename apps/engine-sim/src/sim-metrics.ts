@@ -9,9 +9,20 @@ const E2E_BUCKETS = [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 6
 /** Tokens in one block of the key-value cache, as vLLM has it by default. */
 const BLOCK_TOKENS = 16;
 
+/** Series of the adapters' metric that are kept; vLLM keeps them all. */
+const ADAPTER_SERIES_MAX = 64;
+
+/** Adapters of the requests that an engine works with, and of those that wait. */
+export interface AdaptersInUse {
+  readonly running: readonly string[];
+  readonly waiting: readonly string[];
+}
+
 /** Metrics under vLLM's names, with its labels. */
 export class SimMetrics {
   readonly registry = new Registry();
+  /** What vLLM gives no labels of engine and model. */
+  private readonly unlabelled = new Registry();
   /** Tokens that sit in the simulated key-value cache. */
   cachedTokens = 0;
   readonly promptTokens: Counter;
@@ -21,7 +32,7 @@ export class SimMetrics {
   readonly itlSeconds: Histogram;
   readonly e2eSeconds: Histogram;
 
-  constructor(options: SimOptions, slots: Slots, timed: TimedEngine | undefined) {
+  constructor(options: SimOptions, slots: Slots, timed: TimedEngine | undefined, adapters: () => AdaptersInUse) {
     this.registry.setDefaultLabels({ engine: '0', model_name: options.model });
     const registers = [this.registry];
     const model = timed === undefined ? undefined : () => timed.metrics();
@@ -38,6 +49,7 @@ export class SimMetrics {
     gauge('vllm:cache_config_info', 'Information of the LLMEngine CacheConfig.', () => 1, {
       block_size: String(BLOCK_TOKENS), num_gpu_blocks: String(Math.floor(capacityTokens / BLOCK_TOKENS)), enable_prefix_caching: model === undefined ? 'False' : 'True',
     });
+    if (options['lora-modules'].length > 0) tellAdapters(this.unlabelled, options['max-loras'], adapters);
     const counter = (name: string, help: string, read: () => number): void => {
       new Counter({ name, help, registers, collect() { this.reset(); this.inc(read()); } });
     };
@@ -52,4 +64,30 @@ export class SimMetrics {
     this.itlSeconds = new Histogram({ name: 'vllm:inter_token_latency_seconds', help: 'Histogram of inter-token latency in seconds.', buckets: ITL_BUCKETS, registers });
     this.e2eSeconds = new Histogram({ name: 'vllm:e2e_request_latency_seconds', help: 'Histogram of e2e request latency in seconds.', buckets: E2E_BUCKETS, registers });
   }
+
+  /** In Prometheus' text format. */
+  async text(): Promise<string> {
+    return `${await this.registry.metrics()}\n${await this.unlabelled.metrics()}`;
+  }
+}
+
+/** The names are labels and the value is the time, so that each change adds a series and the newest one counts. */
+function tellAdapters(registry: Registry, slots: number, adapters: () => AdaptersInUse): void {
+  let series = 0;
+  let last = '';
+  new Gauge({
+    name: 'vllm:lora_requests_info', help: 'Running stats on lora requests.', registers: [registry], labelNames: ['max_lora', 'running_lora_adapters', 'waiting_lora_adapters'],
+    collect() {
+      const { running, waiting } = adapters();
+      const labels = { max_lora: String(slots), running_lora_adapters: running.join(','), waiting_lora_adapters: waiting.join(',') };
+      const key = JSON.stringify(labels);
+      if (key !== last) series += 1;
+      last = key;
+      if (series > ADAPTER_SERIES_MAX) {
+        this.reset();
+        series = 1;
+      }
+      this.set(labels, Date.now() / 1_000);
+    },
+  });
 }

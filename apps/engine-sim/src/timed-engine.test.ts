@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { eventually } from '@penstock/testing-kit';
 import { parseOptions } from './options.js';
 import { startSim, type RunningSim } from './server.js';
 
@@ -67,6 +68,17 @@ test('an adapter is a model of its own, with a cache of its own', async () => {
   expect(await cached('tiny')).toBe(0);
   expect(await cached('blue')).toBeGreaterThan(0);
   expect((await ask(LONG, { model: 'green' })).status).toBe(404);
+});
+
+test('adapters that find no place on the accelerator wait, and the metrics say which do', async () => {
+  await start('--lora-modules', 'red,blue', '--max-loras', '1', '--lora-load-ms', '600000', '--time-scale', '1');
+  const info = async (): Promise<string | undefined> => (await (await fetch(`${sim.url}/metrics`)).text()).split('\n').filter((line) => line.startsWith('vllm:lora_requests_info{')).at(-1);
+  expect(await info()).toContain('{max_lora="1",running_lora_adapters="",waiting_lora_adapters=""}');
+  const leaving = new AbortController();
+  const asked = ['red', 'blue'].map((model) => fetch(`${sim.url}/v1/chat/completions`, { method: 'POST', headers: { 'content-type': 'application/json' }, signal: leaving.signal, body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }) }).catch(() => undefined));
+  await eventually(info, (line) => line !== undefined && /running_lora_adapters="(red|blue)",waiting_lora_adapters="(red|blue)"/.test(line));
+  leaving.abort();
+  await Promise.all(asked);
 });
 
 test('the model decides when tokens come, not what they are', async () => {

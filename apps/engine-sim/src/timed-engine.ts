@@ -32,7 +32,7 @@ export class TimedEngine {
       ...engineDefaults,
       kvBlocks: options['num-gpu-blocks-override'] ?? Math.floor(profile.kvTokens / engineDefaults.blockTokens),
       sequencesMax: options['max-num-seqs'], batchTokensMax: options['max-num-batched-tokens'], modelTokensMax: options['max-model-len'],
-      adapterSlots: options['lora-modules'].length === 0 ? 0 : options['max-loras'],
+      adapterSlots: options['lora-modules'].length === 0 ? 0 : options['max-loras'], adapterLoadMs: options['lora-load-ms'],
       whenCacheIsFull: options['when-cache-is-full'], jitter: options['timing-jitter'], seed: options['timing-seed'],
       stepTime: linearStepTime(profile.step),
       onCacheChange: (change, key) => this.kvEvents.note(change, key),

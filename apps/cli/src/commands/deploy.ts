@@ -1,6 +1,7 @@
 import { Args, Flags } from '@oclif/core';
 import { deployResponse } from '@penstock/contract-http';
 import { ApiCommand, EXIT } from '../api-command.js';
+import { readAdapterFlag } from '../client/adapter-flag.js';
 import { printAdvice } from '../plan/print-plan.js';
 import { waitUntilReady } from '../client/wait-until-ready.js';
 
@@ -11,6 +12,7 @@ export class Deploy extends ApiCommand {
   static override description = 'The artifact is one of hf://owner/repository@revision/file, https://…, file:///…, pypi://package@version/file, attach+http://host:port, sim://.';
   static override examples = [
     '<%= config.bin %> deploy my-model hf://owner/repository@main/model.gguf',
+    '<%= config.bin %> deploy llama hf://owner/llama@main --engine vllm --gpu h100 --adapter sql=hf://owner/sql-lora',
     '<%= config.bin %> deploy sim-70b sim:// --engine engine-sim --max-replicas 4',
   ];
   static override args = {
@@ -33,6 +35,7 @@ export class Deploy extends ApiCommand {
     spot: Flags.boolean({ default: false, description: 'nodes that may be taken back at short notice will do' }),
     node: Flags.string({ multiple: true, description: 'only this node; may be given again' }),
     tolerate: Flags.string({ multiple: true, description: 'a taint that its replicas may stand on; may be given again' }),
+    adapter: Flags.string({ multiple: true, description: 'a LoRA adapter as NAME=URI, or as NAME where the engine has it; may be given again' }),
     exact: Flags.boolean({ description: 'the same request is to give the same bits: nothing is advised that changes them' }),
     wait: Flags.boolean({ default: true, allowNo: true, description: 'wait until it is ready, showing progress' }),
     timeout: Flags.integer({ default: 600, min: 1, description: 'how many seconds to wait' }),
@@ -45,6 +48,7 @@ export class Deploy extends ApiCommand {
       model_name: args.name,
       model_artifact: args.artifact,
       framework: flags.engine,
+      ...(flags.adapter === undefined ? {} : { adapters: flags.adapter.map(readAdapterFlag) }),
       ...(flags.digest === undefined ? {} : { digest: flags.digest }),
       hardware: {
         min_replicas: flags['min-replicas'], max_replicas: flags['max-replicas'] ?? Math.max(1, flags['min-replicas']), gpu_count: flags['gpu-count'], nodes: flags.nodes, allow_spot: flags.spot, tolerations: flags.tolerate ?? [],

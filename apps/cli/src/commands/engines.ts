@@ -1,6 +1,7 @@
 import { Flags } from '@oclif/core';
 import { deployResponse } from '@penstock/contract-http';
 import { ApiCommand, EXIT } from '../api-command.js';
+import { readAdapterFlag } from '../client/adapter-flag.js';
 import { waitUntilReady } from '../client/wait-until-ready.js';
 
 const ATTACH_WAIT_MS = 60_000;
@@ -12,6 +13,7 @@ export class EnginesAttach extends ApiCommand {
     'engine-url': Flags.string({ required: true, description: 'base URL of the engine, without /v1' }),
     model: Flags.string({ required: true, description: 'the model name that requests carry' }),
     slots: Flags.integer({ default: 64, min: 1, description: 'requests it works on at once' }),
+    adapter: Flags.string({ multiple: true, description: 'a LoRA adapter that it serves, by its name there; may be given again' }),
     context: Flags.integer({ default: 8_192, min: 1, description: 'its context length in tokens' }),
   };
 
@@ -21,6 +23,7 @@ export class EnginesAttach extends ApiCommand {
       model_name: flags.model,
       model_artifact: `attach+${flags['engine-url']}`,
       framework: 'vllm',
+      ...(flags.adapter === undefined ? {} : { adapters: flags.adapter.map(readAdapterFlag) }),
       hardware: { min_replicas: 1, max_replicas: 1 },
       serving: { slots_per_replica: flags.slots, context_tokens: flags.context },
     };

@@ -1,4 +1,4 @@
-import { batchJobCreatedV1, fileUploadedV1, id } from '@penstock/contract-events';
+import { batchJobCreatedV2, fileUploadedV1, id } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -72,7 +72,10 @@ export const deleteFile = defineCommand({
 export const createBatch = defineCommand({
   subject: 'cmd.batch.create',
   summary: 'Accepts a batch job; validation follows.',
-  request: batchJobCreatedV1.schema.omit({ batchId: true, expiresAt: true, completionWindowSeconds: true }).extend({ completionWindow: z.string() }),
+  request: batchJobCreatedV2.schema.omit({ batchId: true, expiresAt: true, completionWindowSeconds: true }).extend({
+    completionWindow: z.string(),
+    outputExpiresAfterSeconds: batchJobCreatedV2.schema.shape.outputExpiresAfterSeconds.default(null),
+  }),
   reply: batchObject,
 });
 export const getBatch = defineCommand({

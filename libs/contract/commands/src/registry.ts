@@ -1,4 +1,4 @@
-import { artifactSource, bytes, digest, endpointDeployedV1, engineKind, id, instant, modelName, placementRules, SPLIT_TARGETS_MAX, splitSticky, tokens } from '@penstock/contract-events';
+import { ADAPTERS_MAX, artifactSource, bytes, digest, endpointAdapter, endpointDeployedV1, engineKind, id, instant, modelName, placementRules, SPLIT_TARGETS_MAX, splitSticky, tokens } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -29,6 +29,7 @@ export type ModelVersionView = z.infer<typeof modelVersionView>;
 export const endpointView = z.object({
   ...endpointDeployedV1.schema.shape,
   rules: placementRules.nullable(),
+  adapters: z.array(endpointAdapter).default([]),
   status: z.enum(['active', 'retired']),
   createdAt: instant,
 });
@@ -55,7 +56,11 @@ export const registerModelVersion = defineCommand({
 export const deployEndpoint = defineCommand({
   subject: 'cmd.registry.deploy-endpoint',
   summary: 'Creates an endpoint on a registered (or submitted) model version. Deploying the same name again with the same settings is a no-op.',
-  request: endpointDeployedV1.schema.omit({ endpointId: true, engine: true }).extend({ rules: placementRules.nullable().default(null) }),
+  request: endpointDeployedV1.schema.omit({ endpointId: true, engine: true }).extend({
+    rules: placementRules.nullable().default(null),
+    /** In place of those that it has; null leaves them. */
+    adapters: z.array(endpointAdapter).max(ADAPTERS_MAX).nullable().default(null),
+  }),
   reply: z.object({ endpointId: id, created: z.boolean(), sequence: z.int() }),
 });
 

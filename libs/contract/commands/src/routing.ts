@@ -1,4 +1,4 @@
-import { engineKind, id, modelName } from '@penstock/contract-events';
+import { adapterName, engineKind, id, modelName } from '@penstock/contract-events';
 import { z } from 'zod';
 import { defineCommand } from './define-command.js';
 
@@ -54,6 +54,8 @@ export const admitRequest = defineCommand({
     weight: z.number().positive().max(1_000).default(1),
     /** Left out by senders that do not choose by prompts. */
     prompt: promptTrail.optional(),
+    /** The adapter that the request names, as engines know it. */
+    adapter: adapterName.optional(),
     waitMsMax: z.int().nonnegative().max(600_000),
   }),
   reply: lease,
@@ -145,6 +147,24 @@ export const promptNews = z.object({
   })).max(2_000),
 });
 export type PromptNewsMessage = z.infer<typeof promptNews>;
+
+/** Adapters that one report names. */
+const REPORTED_ADAPTERS_MAX = 1_024;
+const reportedAdapters = z.array(z.string().min(1).max(500)).max(REPORTED_ADAPTERS_MAX);
+
+/** Body of the live signal `tele.adapters.<replicaId>`, sent every second while an engine with LoRA adapters runs. */
+export const adapterReport = z.object({
+  replicaId: id,
+  endpointId: id,
+  sentAtMs: z.number(),
+  /** What requests may name as their model beside the base model; null when the engine did not say. */
+  served: reportedAdapters.nullable(),
+  /** Adapters of requests that run or wait in the engine. */
+  active: reportedAdapters,
+  /** Adapters that its accelerator holds at once; null when the engine did not say. */
+  slots: z.int().positive().nullable(),
+});
+export type AdapterReport = z.infer<typeof adapterReport>;
 
 /**
  * Body of the live signal `tele.router.<instanceId>`, sent every second and at each change of membership. Endpoints are spread over the

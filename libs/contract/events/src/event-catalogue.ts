@@ -7,9 +7,11 @@ import { apiKeyRotatedV1 } from './api-key-rotated.v1.js';
 import { batchJobCancelRequestedV1 } from './batch-job-cancel-requested.v1.js';
 import { batchJobChunkCompletedV1 } from './batch-job-chunk-completed.v1.js';
 import { batchJobCreatedV1 } from './batch-job-created.v1.js';
+import { batchJobCreatedV2 } from './batch-job-created.v2.js';
 import { batchJobFailedV1 } from './batch-job-failed.v1.js';
 import { batchJobFinishedV1 } from './batch-job-finished.v1.js';
 import { batchJobStartedV1 } from './batch-job-started.v1.js';
+import { endpointAdaptersSetV1 } from './endpoint-adapters-set.v1.js';
 import { endpointDeployedV1 } from './endpoint-deployed.v1.js';
 import { endpointPlacementSetV1 } from './endpoint-placement-set.v1.js';
 import { endpointRetiredV1 } from './endpoint-retired.v1.js';
@@ -80,6 +82,7 @@ export const eventCatalogue = [
   modelVersionRejectedV1,
   modelVersionTensorsReadV1,
   endpointDeployedV1,
+  endpointAdaptersSetV1,
   endpointPlacementSetV1,
   endpointRetiredV1,
   trafficSplitSetV1,
@@ -118,6 +121,7 @@ export const eventCatalogue = [
   fileUploadedV1,
   fileDeletedV1,
   batchJobCreatedV1,
+  batchJobCreatedV2,
   batchJobStartedV1,
   batchJobFailedV1,
   batchJobChunkCompletedV1,

@@ -21,6 +21,9 @@ export const digest = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 /** What a customer calls a model by: as in Hugging Face names, so slashes and dots are allowed. */
 export const modelName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$/);
 
+/** What an adapter is called beside the others of its endpoint; a model's name may end with it behind a colon, so it holds none itself. */
+export const adapterName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/);
+
 /** `triton` and `onnx` serve tensors by the Open Inference Protocol, the others text. */
 export const engineKind = z.enum(['llama.cpp', 'vllm', 'engine-sim', 'triton', 'onnx']);
 export type EngineKind = z.infer<typeof engineKind>;

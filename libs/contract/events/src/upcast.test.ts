@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { batchJobCreatedV1 } from './batch-job-created.v1.js';
 import { nodeJoinedV1 } from './node-joined.v1.js';
 import { placementRefusedV1 } from './placement-refused.v1.js';
 import { replicaPlacedV1 } from './replica-placed.v1.js';
@@ -33,6 +34,10 @@ describe('upcasting', () => {
 
   test('usage of version 1 is one record among the records of version 2', () => {
     expect(parseStoredEvent('usage.recorded.v1', usageRecordedV1.example)).toEqual({ kind: 'parsed', type: 'usage.recorded.v2', data: { records: [usageRecordedV1.example] } });
+  });
+
+  test('a batch job of version 1 keeps its result files', () => {
+    expect(parseStoredEvent('batch-job.created.v1', batchJobCreatedV1.example)).toEqual({ kind: 'parsed', type: 'batch-job.created.v2', data: { ...batchJobCreatedV1.example, outputExpiresAfterSeconds: null } });
   });
 
   test('what a step makes must match the newest contract', () => {

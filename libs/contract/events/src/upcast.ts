@@ -1,5 +1,7 @@
 import type { ApiKeyCreatedV1 } from './api-key-created.v1.js';
 import type { ApiKeyCreatedV2 } from './api-key-created.v2.js';
+import type { BatchJobCreatedV1 } from './batch-job-created.v1.js';
+import type { BatchJobCreatedV2 } from './batch-job-created.v2.js';
 import { contractOf } from './event-catalogue.js';
 import type { NodeJoinedV1 } from './node-joined.v1.js';
 import { WHOLE_COMPUTE_MILLI, type NodeJoinedV2 } from './node-joined.v2.js';
@@ -24,6 +26,7 @@ export const upcasters: readonly Upcaster[] = [
     to: 'api-key.created.v2',
     upcast: (data): ApiKeyCreatedV2 => ({ ...(data as ApiKeyCreatedV1), serviceAccountId: null, scopes: null, replacesKeyId: null }),
   },
+  { from: 'batch-job.created.v1', to: 'batch-job.created.v2', upcast: (data): BatchJobCreatedV2 => ({ ...(data as BatchJobCreatedV1), outputExpiresAfterSeconds: null }) },
   { from: 'node.joined.v1', to: 'node.joined.v2', upcast: (data) => nodeWithDetails(data as NodeJoinedV1) },
   { from: 'replica.placed.v1', to: 'replica.placed.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },
   { from: 'placement.decided.v1', to: 'placement.decided.v2', upcast: (data) => placementWithMembers(data as ReplicaPlacedV1) },

@@ -1,5 +1,6 @@
 import { batchObject, fileObject } from '@penstock/contract-commands';
 import { z } from 'zod';
+import { metadata } from './chat.js';
 
 export const fileList = z.object({
   object: z.literal('list'),
@@ -18,9 +19,11 @@ export const fileDeleted = z.object({ id: z.string(), object: z.literal('file'),
 
 export const createBatchRequest = z.object({
   input_file_id: z.string().min(1).max(128),
-  endpoint: z.enum(['/v1/chat/completions', '/v1/completions', '/v1/embeddings']),
+  endpoint: z.enum(['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses', '/v1/moderations']),
   completion_window: z.literal('24h'),
-  metadata: z.record(z.string().max(64), z.string().max(512)).nullable().optional(),
+  metadata: metadata.nullable().optional(),
+  /** How long the result files are kept after they were made. */
+  output_expires_after: z.object({ anchor: z.literal('created_at'), seconds: z.int().min(3_600).max(2_592_000) }).nullable().optional(),
 });
 export const batchList = z.object({
   object: z.literal('list'),

@@ -19,6 +19,14 @@ const message = z.discriminatedUnion('role', [
   z.looseObject({ role: z.literal('function'), content: optional(content), name: z.string() }),
 ]);
 
+/** As OpenAI's API has it: at most 16 pairs, a key of 64 characters and a value of 512. */
+export const METADATA_PAIRS_MAX = 16;
+export const metadata = z.record(z.string().max(64, 'its name is longer than 64 characters'), z.string().max(512))
+  .refine((pairs) => Object.keys(pairs).length <= METADATA_PAIRS_MAX, `at most ${METADATA_PAIRS_MAX} pairs`);
+
+/** A whole number of up to 64 bits: most of them are no exact numbers in JavaScript, so what goes on are the digits as they came. */
+export const seed = z.number().refine(Number.isInteger, 'a whole number');
+
 /** More choices than this multiply the cost of one request beyond what a limit on tokens bounds. */
 export const CHOICES_MAX = 8;
 
@@ -36,14 +44,16 @@ export const chatCompletionRequest = z.looseObject({
   frequency_penalty: optional(z.number().min(-2).max(2)),
   presence_penalty: optional(z.number().min(-2).max(2)),
   stop: optional(z.union([z.string(), z.array(z.string()).min(1).max(4)])),
-  seed: optional(z.number()),
+  seed: optional(seed),
   logprobs: optional(z.boolean()),
   top_logprobs: optional(z.int().min(0).max(20)),
   tools: optional(z.array(z.looseObject({ type: z.string() })).max(128)),
+  functions: optional(z.array(z.looseObject({ name: z.string() })).min(1).max(128)),
   service_tier: optional(serviceTier),
   response_format: optional(z.looseObject({ type: z.enum(['text', 'json_object', 'json_schema']) })),
   user: optional(z.string().max(512)),
-  metadata: optional(z.record(z.string().max(64), z.string().max(512))),
+  metadata: optional(metadata),
+  safety_identifier: optional(z.string().max(64)),
 });
 export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
 

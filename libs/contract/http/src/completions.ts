@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CHOICES_MAX, completionUsage } from './chat.js';
+import { CHOICES_MAX, completionUsage, seed } from './chat.js';
 import { serviceTier } from './service-tier.js';
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
@@ -36,7 +36,7 @@ export const completionRequest = z.looseObject({
   frequency_penalty: optional(z.number().min(-2).max(2)),
   presence_penalty: optional(z.number().min(-2).max(2)),
   stop: optional(z.union([z.string(), z.array(z.string()).min(1).max(4)])),
-  seed: optional(z.number()),
+  seed: optional(seed),
   service_tier: optional(serviceTier),
   user: optional(z.string().max(512)),
 });

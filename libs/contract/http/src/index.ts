@@ -1,5 +1,6 @@
 export * from './admin.js';
 export * from './batches.js';
+export * from './chat-message.js';
 export * from './chat.js';
 export * from './commitments.js';
 export * from './completions.js';

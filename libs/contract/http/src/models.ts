@@ -6,7 +6,11 @@ export const modelObject = z.object({
   object: z.literal('model'),
   created: z.int(),
   owned_by: z.string(),
+  /** The model that it is a LoRA adapter on; left out for a model of its own. */
+  parent: z.string().optional(),
 });
+
+export const modelDeleted = z.object({ id: z.string(), object: z.literal('model'), deleted: z.literal(true) });
 
 export const modelList = z.object({ object: z.literal('list'), data: z.array(modelObject) });
 
@@ -59,6 +63,14 @@ export const deployRequest = z.object({
     /** The same request is to give the same bits: kept with the endpoint; nothing is advised, planned or placed that would change them. */
     exact_reproducibility: z.boolean().default(false),
   }).prefault({}),
+  /**
+   * LoRA adapters on the model, in place of those that the endpoint has; left out, they stay as they are. Requests name one as
+   * `model_name:name`. `artifact` is `hf://owner/repository` for vLLM, and left out where the engine has the adapter already.
+   */
+  adapters: z.array(z.object({
+    name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'letters, digits and . _ -, at most 100, starting with a letter or digit'),
+    artifact: z.string().min(1).max(2_048).optional(),
+  })).max(256).optional(),
   engine_options: z.record(z.string().max(100), z.union([z.string().max(1_000), z.number(), z.boolean()])).default({}),
 });
 export type DeployRequest = z.infer<typeof deployRequest>;

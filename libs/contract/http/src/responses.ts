@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { metadata } from './chat.js';
 import { serviceTier } from './service-tier.js';
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullable().optional();
@@ -47,7 +48,8 @@ export const responseRequest = z.looseObject({
   reasoning: optional(z.looseObject({ effort: optional(z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])) })),
   service_tier: optional(serviceTier),
   truncation: optional(z.enum(['auto', 'disabled'])),
-  metadata: optional(z.record(z.string().max(64), z.string().max(512))),
+  metadata: optional(metadata),
+  safety_identifier: optional(z.string().max(64)),
   background: optional(z.literal(false, 'only false is taken: answers are not made in the background')),
   user: optional(z.string().max(512)),
 });
@@ -75,3 +77,10 @@ export const responseObject = z.looseObject({
 
 export const responseItemList = z.object({ object: z.literal('list'), data: z.array(z.looseObject({ id: z.string() })), first_id: z.string().nullable(), last_id: z.string().nullable(), has_more: z.boolean() });
 export const responseDeleted = z.object({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) });
+
+export const responseItemsQuery = z.object({
+  after: z.string().max(128).optional(),
+  order: z.enum(['asc', 'desc']).default('desc'),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+});
+export const responseInputTokens = z.object({ object: z.literal('response.input_tokens'), input_tokens: z.int() });

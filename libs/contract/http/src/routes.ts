@@ -7,10 +7,10 @@ import * as commitments from './commitments.js';
 import { completionRequest, textCompletion } from './completions.js';
 import { embeddingList, embeddingRequest } from './embeddings.js';
 import { ownLimits, requestExplanation } from './explain.js';
-import { deployRequest, deployResponse, modelList, modelObject } from './models.js';
+import { deployRequest, deployResponse, modelDeleted, modelList, modelObject } from './models.js';
 import { moderationAnswer, moderationRequest } from './moderations.js';
 import { classifyAnswer, classifyRequest, rerankAnswer, rerankRequest, scoreAnswer, scoreRequest } from './rerank.js';
-import { responseDeleted, responseItemList, responseObject, responseRequest } from './responses.js';
+import { responseDeleted, responseInputTokens, responseItemList, responseItemsQuery, responseObject, responseRequest } from './responses.js';
 import { detokenizeAnswer, detokenizeRequest, tokenizeAnswer, tokenizeRequest } from './tokenize.js';
 import { asyncResponseBody } from './stored-answers.js';
 import { setTrafficSplitRequest, trafficSplitBody, trafficSplitList, trafficSplitRemoved } from './traffic.js';
@@ -45,9 +45,11 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/v1/chat/completions', summary: 'Answer a conversation, streamed or not.', access: 'inference', callsModel: true, body: chatCompletionRequest, status: 200, response: chatCompletion },
   { method: 'POST', path: '/v1/completions', summary: 'Go on from a prompt, streamed or not.', access: 'inference', callsModel: true, body: completionRequest, status: 200, response: textCompletion },
   { method: 'POST', path: '/v1/responses', summary: 'Answer in the form of the Responses API, streamed or not.', access: 'inference', callsModel: true, body: responseRequest, status: 200, response: responseObject },
+  { method: 'POST', path: '/v1/responses/input_tokens', summary: 'How many tokens the input of a response has.', access: 'inference', callsModel: true, body: responseRequest, status: 200, response: responseInputTokens },
   { method: 'GET', path: '/v1/responses/{response_id}', summary: 'A response that was stored.', access: 'inference', status: 200, response: responseObject },
   { method: 'DELETE', path: '/v1/responses/{response_id}', summary: 'Delete a stored response.', access: 'inference', status: 200, response: responseDeleted },
-  { method: 'GET', path: '/v1/responses/{response_id}/input_items', summary: 'What a stored response was asked.', access: 'inference', status: 200, response: responseItemList },
+  { method: 'GET', path: '/v1/responses/{response_id}/input_items', summary: 'What a stored response was asked.', access: 'inference', query: responseItemsQuery, status: 200, response: responseItemList },
+  { method: 'POST', path: '/v1/responses/{response_id}/cancel', summary: 'Refused: only answers made in the background could be cancelled, and none are.', access: 'inference', status: 200, response: responseObject },
   { method: 'POST', path: '/v1/embeddings', summary: 'Vectors of texts or token lists.', access: 'inference', callsModel: true, body: embeddingRequest, status: 200, response: embeddingList },
   { method: 'POST', path: '/v1/rerank', aliases: ['/v2/rerank'], summary: 'Order documents by how well they answer a query.', access: 'inference', callsModel: true, body: rerankRequest, status: 200, response: rerankAnswer },
   { method: 'POST', path: '/v1/score', summary: 'How near texts are to each other.', access: 'inference', callsModel: true, body: scoreRequest, status: 200, response: scoreAnswer },
@@ -57,6 +59,7 @@ export const routes: readonly RouteContract[] = [
   { method: 'POST', path: '/v1/detokenize', summary: 'The text of token ids.', access: 'inference', callsModel: true, body: detokenizeRequest, status: 200, response: detokenizeAnswer },
   { method: 'GET', path: '/v1/models', summary: 'Models the key may call.', access: 'either', status: 200, response: modelList },
   { method: 'GET', path: '/v1/models/{model}', summary: 'One model.', access: 'either', status: 200, response: modelObject },
+  { method: 'DELETE', path: '/v1/models/{model}', summary: 'Take a model out of service.', access: 'admin', status: 200, response: modelDeleted },
   { method: 'POST', path: '/v1/models/deploy', summary: 'Register a model from an artifact and deploy an endpoint for it.', access: 'admin', body: deployRequest, status: 202, response: deployResponse },
   { method: 'POST', path: '/v1/files', summary: 'Upload a file (multipart: file, purpose).', access: 'inference', bodyKind: 'multipart', status: 200, response: fileObject },
   { method: 'GET', path: '/v1/files', summary: 'Files of the organisation.', access: 'inference', query: fileListQuery, status: 200, response: fileList },

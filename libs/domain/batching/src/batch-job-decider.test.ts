@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { batchJobCreatedV1 } from '@penstock/contract-events';
+import { batchJobCreatedV2 } from '@penstock/contract-events';
 import { batchJobDecider, type BatchJobCommand } from './batch-job-decider.js';
 import type { BatchJobEvent } from './batch-job-events.js';
 import { isUnfinished, type BatchJobState } from './batch-job.js';
 import { toBatchObject } from './batch-object.js';
 
 const T0 = Date.parse('2026-11-29T12:00:00.000Z');
-const created = { ...batchJobCreatedV1.schema.parse(batchJobCreatedV1.example), batchId: 'batch_01' };
+const created = { ...batchJobCreatedV2.schema.parse(batchJobCreatedV2.example), batchId: 'batch_01' };
 const create: BatchJobCommand = { kind: 'create', nowMs: T0, data: created };
 const start: BatchJobCommand = { kind: 'start', nowMs: T0 + 1_000, data: { batchId: 'batch_01', total: 100, modelName: 'm' } };
 const cancel: BatchJobCommand = { kind: 'request-cancel', nowMs: T0 + 2_000, batchId: 'batch_01', organisationId: 'org_01' };
@@ -50,13 +50,13 @@ describe('batch job', () => {
 
   test('takes each step once: the second worker changes nothing', () => {
     expect(typesOf([create, create, start, start, chunk(0), chunk(0, 1, 49), finish('completed', 0), finish('completed', 1), finish('expired', 1), chunk(1)])).toEqual([
-      'batch-job.created.v1', 'batch-job.started.v1', 'batch-job.chunk-completed.v1', 'batch-job.finished.v1',
+      'batch-job.created.v2', 'batch-job.started.v1', 'batch-job.chunk-completed.v1', 'batch-job.finished.v1',
     ]);
   });
 
   test('a cancelled job does not start, and ends as cancelled', () => {
     expect(objectOf([create, cancel])).toMatchObject({ status: 'cancelling', cancelling_at: T0 / 1_000 + 2 });
-    expect(typesOf([create, cancel, cancel, start, finish('cancelled')])).toEqual(['batch-job.created.v1', 'batch-job.cancel-requested.v1', 'batch-job.finished.v1']);
+    expect(typesOf([create, cancel, cancel, start, finish('cancelled')])).toEqual(['batch-job.created.v2', 'batch-job.cancel-requested.v1', 'batch-job.finished.v1']);
     expect(objectOf([create, cancel, finish('cancelled')])).toMatchObject({ status: 'cancelled', cancelled_at: T0 / 1_000 + 4, completed_at: null });
   });
 
@@ -69,7 +69,7 @@ describe('batch job', () => {
   test('an invalid input fails the job with its faults', () => {
     const fail: BatchJobCommand = { kind: 'fail', nowMs: T0 + 500, data: { batchId: 'batch_01', errors: [{ code: 'invalid_json_line', message: 'Line 3', param: null, line: 3 }] } };
     expect(objectOf([create, fail])).toMatchObject({ status: 'failed', failed_at: T0 / 1_000, errors: { object: 'list', data: [{ line: 3 }] } });
-    expect(typesOf([create, fail, start, chunk(0)])).toEqual(['batch-job.created.v1', 'batch-job.failed.v1']);
+    expect(typesOf([create, fail, start, chunk(0)])).toEqual(['batch-job.created.v2', 'batch-job.failed.v1']);
   });
 
   test('whatever is tried in whatever order: one end, every chunk at most once, and nothing after the end', () => {

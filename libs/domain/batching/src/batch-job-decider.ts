@@ -1,4 +1,4 @@
-import type { BatchJobChunkCompletedV1, BatchJobCreatedV1, BatchJobFailedV1, BatchJobFinishedV1, BatchJobStartedV1 } from '@penstock/contract-events';
+import type { BatchJobChunkCompletedV1, BatchJobCreatedV2, BatchJobFailedV1, BatchJobFinishedV1, BatchJobStartedV1 } from '@penstock/contract-events';
 import { accept, refuse, type Decider, type Decision } from '@penstock/kernel';
 import { evolveBatchJob, type BatchJobEvent } from './batch-job-events.js';
 import { isChunkCompleted, isUnfinished, type BatchJobState } from './batch-job.js';
@@ -6,7 +6,7 @@ import { toBatchObject } from './batch-object.js';
 
 /** `nowMs` is milliseconds since the epoch and becomes the time of what is decided. */
 export type BatchJobCommand = { readonly nowMs: number } & (
-  | { readonly kind: 'create'; readonly data: BatchJobCreatedV1 }
+  | { readonly kind: 'create'; readonly data: BatchJobCreatedV2 }
   | { readonly kind: 'start'; readonly data: BatchJobStartedV1 }
   | { readonly kind: 'fail'; readonly data: BatchJobFailedV1 }
   | { readonly kind: 'complete-chunk'; readonly data: BatchJobChunkCompletedV1 }
@@ -23,7 +23,7 @@ export const batchJobDecider: Decider<BatchJobState | null, BatchJobCommand, Bat
   initialState: null,
   evolve: evolveBatchJob,
   decide(command, state) {
-    if (command.kind === 'create') return state === null ? acceptAt(command.nowMs, { type: 'batch-job.created.v1', data: command.data }) : accept();
+    if (command.kind === 'create') return state === null ? acceptAt(command.nowMs, { type: 'batch-job.created.v2', data: command.data }) : accept();
     if (command.kind === 'request-cancel') return decideCancel(command, state);
     if (state === null) return refuse({ code: 'batch_not_found', message: 'The batch does not exist.' });
     return decideStep(command, state);

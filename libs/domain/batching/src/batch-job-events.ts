@@ -4,7 +4,7 @@ import type { BatchJobState } from './batch-job.js';
 
 /** Events of a batch job. `time` is there on recorded events and on those that were just decided. */
 export type BatchJobEvent = (
-  | EventOf<typeof events.batchJobCreatedV1>
+  | EventOf<typeof events.batchJobCreatedV2>
   | EventOf<typeof events.batchJobStartedV1>
   | EventOf<typeof events.batchJobFailedV1>
   | EventOf<typeof events.batchJobChunkCompletedV1>
@@ -13,7 +13,7 @@ export type BatchJobEvent = (
 ) & { readonly time?: string };
 
 const TYPES: ReadonlySet<string> = new Set<BatchJobEvent['type']>([
-  'batch-job.created.v1', 'batch-job.started.v1', 'batch-job.failed.v1', 'batch-job.chunk-completed.v1', 'batch-job.cancel-requested.v1', 'batch-job.finished.v1',
+  'batch-job.created.v2', 'batch-job.started.v1', 'batch-job.failed.v1', 'batch-job.chunk-completed.v1', 'batch-job.cancel-requested.v1', 'batch-job.finished.v1',
 ]);
 
 export function isBatchJobEvent<Event extends CatalogueEvent>(event: Event): event is Event & BatchJobEvent {
@@ -23,7 +23,7 @@ export function isBatchJobEvent<Event extends CatalogueEvent>(event: Event): eve
 /** Folds one event of a job. What comes before `created` is dropped: it cannot have been written by the decider. */
 export function evolveBatchJob(state: BatchJobState | null, event: BatchJobEvent): BatchJobState | null {
   const at = event.time ?? null;
-  if (event.type === 'batch-job.created.v1') return state ?? createdJob(event.data, at);
+  if (event.type === 'batch-job.created.v2') return state ?? createdJob(event.data, at);
   if (state === null) return null;
   switch (event.type) {
     case 'batch-job.started.v1':
@@ -41,9 +41,9 @@ export function evolveBatchJob(state: BatchJobState | null, event: BatchJobEvent
   }
 }
 
-function createdJob(data: EventOf<typeof events.batchJobCreatedV1>['data'], at: string | null): BatchJobState {
+function createdJob({ outputExpiresAfterSeconds, ...data }: EventOf<typeof events.batchJobCreatedV2>['data'], at: string | null): BatchJobState {
   return {
-    ...data, phase: 'validating', createdAt: at, started: null, chunks: {}, completed: 0, failed: 0,
+    ...data, ...(outputExpiresAfterSeconds === null ? {} : { outputExpiresAfterSeconds }), phase: 'validating', createdAt: at, started: null, chunks: {}, completed: 0, failed: 0,
     lastChunkAt: null, cancelRequestedAt: null, failure: null, finished: null,
   };
 }

@@ -1,11 +1,13 @@
-import type { BatchJobChunkCompletedV1, BatchJobCreatedV1, BatchJobFailedV1, BatchJobFinishedV1, BatchJobStartedV1 } from '@penstock/contract-events';
+import type { BatchJobChunkCompletedV1, BatchJobCreatedV2, BatchJobFailedV1, BatchJobFinishedV1, BatchJobStartedV1 } from '@penstock/contract-events';
 import type { AggregateRef } from '@penstock/kernel';
 
 /** Where a batch job stands. `running` lasts until the output files are registered. */
 export type BatchJobPhase = 'validating' | 'running' | 'failed' | 'finished';
 
 /** A batch job as a fold of its events; plain JSON, so that it can be kept in a snapshot or a table as it is. Times are ISO 8601. */
-export interface BatchJobState extends BatchJobCreatedV1 {
+export interface BatchJobState extends Omit<BatchJobCreatedV2, 'outputExpiresAfterSeconds'> {
+  /** Absent where result files are kept. */
+  readonly outputExpiresAfterSeconds?: number;
   readonly phase: BatchJobPhase;
   readonly createdAt: string | null;
   readonly started: (Omit<BatchJobStartedV1, 'batchId'> & { readonly at: string | null }) | null;

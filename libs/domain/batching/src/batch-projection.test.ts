@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { batchJobCreatedV1, fileUploadedV1 } from '@penstock/contract-events';
+import { batchJobCreatedV2, fileUploadedV1 } from '@penstock/contract-events';
 import type { RecordedEvent } from '@penstock/kernel';
 import fc from 'fast-check';
 import { batchProjection, ENDED_JOBS_IN_MEMORY_MAX, type BatchState } from './batch-projection.js';
 
-const created = batchJobCreatedV1.schema.parse(batchJobCreatedV1.example);
+const created = batchJobCreatedV2.schema.parse(batchJobCreatedV2.example);
 const uploaded = fileUploadedV1.schema.parse(fileUploadedV1.example);
 
 function recorded(type: string, data: unknown, sequence: number): RecordedEvent {
@@ -20,7 +20,7 @@ const viaSnapshot = (state: BatchState): BatchState => batchProjection.restore(J
 describe('the batch projection', () => {
   test('goes on from a snapshot at any point to the same state', () => {
     const event = fc.oneof(
-      fc.nat({ max: 3 }).map((n) => ['batch-job.created.v1', { ...created, batchId: `batch_${n}` }] as const),
+      fc.nat({ max: 3 }).map((n) => ['batch-job.created.v2', { ...created, batchId: `batch_${n}` }] as const),
       fc.nat({ max: 3 }).map((n) => ['batch-job.started.v1', { batchId: `batch_${n}`, total: 2, modelName: 'm' }] as const),
       fc.record({ n: fc.nat({ max: 3 }), chunk: fc.nat({ max: 2 }) }).map(({ n, chunk }) => ['batch-job.chunk-completed.v1', { batchId: `batch_${n}`, chunk, completed: 1, failed: 0, outputKey: 'o', errorKey: null }] as const),
       fc.nat({ max: 3 }).map((n) => ['batch-job.finished.v1', { batchId: `batch_${n}`, status: 'completed', completed: 1, failed: 0, outputFileId: null, errorFileId: null }] as const),
@@ -34,11 +34,11 @@ describe('the batch projection', () => {
   });
 
   test('keeps a bounded number of ended jobs, and every unfinished one', () => {
-    const state = fold([recorded('batch-job.created.v1', { ...created, batchId: 'batch_open' }, 1)]);
+    const state = fold([recorded('batch-job.created.v2', { ...created, batchId: 'batch_open' }, 1)]);
     for (let index = 0; index < ENDED_JOBS_IN_MEMORY_MAX + 5; index += 1) {
       const batchId = `batch_${index}`;
       fold([
-        recorded('batch-job.created.v1', { ...created, batchId }, 2 * index + 2),
+        recorded('batch-job.created.v2', { ...created, batchId }, 2 * index + 2),
         recorded('batch-job.failed.v1', { batchId, errors: [{ code: 'empty_file', message: 'Empty.', param: null, line: null }] }, 2 * index + 3),
       ], state);
     }

@@ -18,6 +18,8 @@ export interface InputLine {
   readonly model: string;
   /** The JSON text of `body` as the customer wrote it: numbers keep every digit. */
   readonly bodyText: string;
+  /** What an embedding has to read: one for a text or a list of token ids, and one for each of several. */
+  readonly inputs: number;
 }
 
 export type ParsedLine = { readonly kind: 'line'; readonly line: InputLine } | { readonly kind: 'blank' } | { readonly kind: 'fault'; readonly fault: InputFault };
@@ -49,7 +51,12 @@ export function parseInputLine(bytes: Uint8Array | null, lineNumber: number, lin
   }
   const bodyText = rawMember(text, 'body');
   if (bodyText === undefined) return fault('invalid_request', `Line ${lineNumber}: body is missing.`, 'body', lineNumber);
-  return { kind: 'line', line: { customId: parsed.data.custom_id, url: parsed.data.url, model: parsed.data.body.model, bodyText } };
+  return { kind: 'line', line: { customId: parsed.data.custom_id, url: parsed.data.url, model: parsed.data.body.model, bodyText, inputs: inputsOf(parsed.data.body['input']) } };
+}
+
+/** A list of token ids is one input. */
+function inputsOf(input: unknown): number {
+  return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1;
 }
 
 function explain(param: string, reason: string): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CHUNK_LINES_MAX } from './chunk-plan.js';
 import { parseInputLine } from './input-line.js';
-import { BATCH_REQUESTS_MAX, validateInput, type ValidatedInput } from './input-validator.js';
+import { BATCH_EMBEDDING_INPUTS_MAX, BATCH_REQUESTS_MAX, validateInput, type ValidatedInput } from './input-validator.js';
 import { LINE_BYTES_MAX, splitLines, type Line } from './split-lines.js';
 
 const URL = '/v1/chat/completions';
@@ -37,6 +37,17 @@ describe('a valid input', () => {
     const plan = await planOf(Array.from({ length: CHUNK_LINES_MAX * 2 + 1 }, (_, index) => row(`r${index}`)).join('\n'));
     expect(plan.chunks.map((chunk) => [chunk.chunk, chunk.firstLine, chunk.requests])).toEqual([[0, 1, 50], [1, 51, 50], [2, 101, 1]]);
     expect(plan.total).toBe(101);
+  });
+});
+
+describe('a batch of embeddings', () => {
+  const line = (customId: string, input: unknown) => JSON.stringify({ custom_id: customId, method: 'POST', url: '/v1/embeddings', body: { model: 'm', input } });
+  const check = (...lines: string[]) => validateInput(blocksOf(encoder.encode(lines.join('\n'))), '/v1/embeddings');
+
+  test('has a limit on the inputs of all its lines', async () => {
+    const most = Array.from({ length: BATCH_EMBEDDING_INPUTS_MAX / 1_000 }, (_, index) => line(`r${index}`, Array.from({ length: 1_000 }, () => 'x')));
+    expect((await check(...most)).kind).toBe('valid');
+    expect(await check(...most, line('more', [1, 2, 3]), line('after', 'x'))).toMatchObject({ kind: 'invalid', faults: [{ code: 'too_many_tasks', param: 'body.input', line: most.length + 1 }] });
   });
 });
 

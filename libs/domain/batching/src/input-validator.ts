@@ -5,6 +5,9 @@ import { LINE_BYTES_MAX, splitLines, type Line } from './split-lines.js';
 /** Requests of one batch at most. */
 export const BATCH_REQUESTS_MAX = 50_000;
 
+/** Inputs of all requests of one batch of embeddings at most, as in OpenAI's API. */
+export const BATCH_EMBEDDING_INPUTS_MAX = 50_000;
+
 /** Bytes of one input file at most. */
 export const BATCH_INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
@@ -12,6 +15,8 @@ export const BATCH_INPUT_BYTES_MAX = 200 * 1024 * 1024;
 export const FAULTS_MAX = 100;
 
 export type ValidatedInput = { readonly kind: 'valid'; readonly plan: ChunkPlan } | { readonly kind: 'invalid'; readonly faults: readonly InputFault[] };
+
+const EMBEDDINGS = '/v1/embeddings';
 
 /** Reads a batch input once, in one pass and with flat memory: either every line can be run, or each fault has its line number. */
 export async function validateInput(source: AsyncIterable<Uint8Array>, endpoint: string): Promise<ValidatedInput> {
@@ -28,6 +33,7 @@ class InputCheck {
   private readonly lineByCustomId = new Map<string, number>();
   private readonly planner = new ChunkPlanner();
   private requests = 0;
+  private inputs = 0;
   private model: { readonly name: string; readonly line: number } | undefined;
   private hasTooMany = false;
 
@@ -59,7 +65,7 @@ class InputCheck {
   }
 
   private takeRequest(request: InputLine, line: Line): void {
-    const fault = this.urlFault(request, line.number) ?? this.customIdFault(request, line.number) ?? this.modelFault(request, line.number);
+    const fault = this.urlFault(request, line.number) ?? this.customIdFault(request, line.number) ?? this.modelFault(request, line.number) ?? this.inputsFault(request, line.number);
     if (fault === undefined) this.planner.add(line);
     else this.faults.push(fault);
   }
@@ -76,6 +82,14 @@ class InputCheck {
       return undefined;
     }
     return { code: 'duplicate_custom_id', message: `Line ${line} has the custom_id of line ${first}; each must be unique within the file.`, param: 'custom_id', line };
+  }
+
+  private inputsFault({ inputs }: InputLine, line: number): InputFault | undefined {
+    if (this.endpoint !== EMBEDDINGS) return undefined;
+    this.inputs += inputs;
+    if (this.inputs <= BATCH_EMBEDDING_INPUTS_MAX) return undefined;
+    this.hasTooMany = true;
+    return { code: 'too_many_tasks', message: `The file has more than ${BATCH_EMBEDDING_INPUTS_MAX} inputs in all (reached at line ${line}); split it into several batches.`, param: 'body.input', line };
   }
 
   private modelFault(request: InputLine, line: number): InputFault | undefined {

@@ -9,7 +9,7 @@ export function isModelVersionEvent<Event extends CatalogueEvent>(event: Event):
 }
 
 export function isEndpointEvent<Event extends CatalogueEvent>(event: Event): event is Event & EndpointEvent {
-  return event.type === 'endpoint.deployed.v1' || event.type === 'endpoint.placement-set.v1' || event.type === 'endpoint.retired.v1';
+  return event.type === 'endpoint.deployed.v1' || event.type === 'endpoint.placement-set.v1' || event.type === 'endpoint.adapters-set.v1' || event.type === 'endpoint.retired.v1';
 }
 
 export function isTrafficSplitEvent<Event extends CatalogueEvent>(event: Event): event is Event & TrafficSplitEvent {
@@ -26,9 +26,11 @@ export function evolveModelVersion(state: ModelVersionState | undefined, event: 
     : { ...state, status: 'rejected', rejection: event.data.reason };
 }
 
-/** Folds one event of an endpoint, for the table. Total: what does not fit changes nothing. */
+/** Folds one event of an endpoint, for the projection in memory and for the table. Total: what does not fit changes nothing. */
 export function evolveEndpoint(state: EndpointState | undefined, event: EndpointEvent, atMs: number): EndpointState | undefined {
   if (event.type === 'endpoint.deployed.v1') return state ?? { ...event.data, rules: null, status: 'active', createdAtMs: atMs };
-  if (event.type === 'endpoint.placement-set.v1') return state === undefined ? undefined : { ...state, rules: event.data.rules };
-  return state === undefined ? undefined : { ...state, status: 'retired' };
+  if (state === undefined) return undefined;
+  if (event.type === 'endpoint.placement-set.v1') return { ...state, rules: event.data.rules };
+  if (event.type === 'endpoint.adapters-set.v1') return { ...state, adapters: event.data.adapters };
+  return { ...state, status: 'retired' };
 }

@@ -1,6 +1,6 @@
 import { asCatalogueEvent, type EndpointDeployedV1 } from '@penstock/contract-events';
 import type { Projection, RecordedEvent } from '@penstock/kernel';
-import { evolveModelVersion, isModelVersionEvent, isTrafficSplitEvent } from './catalog-evolve.js';
+import { evolveEndpoint, evolveModelVersion, isModelVersionEvent, isTrafficSplitEvent } from './catalog-evolve.js';
 import type { CatalogState, EndpointState, ModelVersionState, TrafficSplitState } from './catalog-state.js';
 import { scopedName } from './scoped-name.js';
 import type { TrafficSplitEvent } from './traffic-split.js';
@@ -20,7 +20,7 @@ interface CatalogSnapshot {
 /** Model versions, endpoints and traffic splits, in memory. */
 export const catalogProjection: Projection<CatalogState> = {
   name: 'catalog',
-  version: 4,
+  version: 5,
   streams: ['EV_REGISTRY'],
   initialState: () => ({ modelVersions: new Map(), endpoints: new Map(), endpointIdByName: new Map(), generationByName: new Map(), retiredEndpointIds: [], splits: new Map(), splitIdByName: new Map() }),
   apply,
@@ -54,9 +54,9 @@ function apply(state: CatalogState, recorded: RecordedEvent): CatalogState {
     if (version !== undefined) state.modelVersions.set(version.modelVersionId, version);
   } else if (event.type === 'endpoint.deployed.v1') {
     deploy(state, event.data, atMs);
-  } else if (event.type === 'endpoint.placement-set.v1') {
-    const endpoint = state.endpoints.get(event.data.endpointId);
-    if (endpoint !== undefined) state.endpoints.set(endpoint.endpointId, { ...endpoint, rules: event.data.rules });
+  } else if (event.type === 'endpoint.placement-set.v1' || event.type === 'endpoint.adapters-set.v1') {
+    const endpoint = evolveEndpoint(state.endpoints.get(event.data.endpointId), event, atMs);
+    if (endpoint !== undefined) state.endpoints.set(endpoint.endpointId, endpoint);
   } else if (event.type === 'endpoint.retired.v1') {
     retire(state, event.data.endpointId);
   } else if (isTrafficSplitEvent(event)) {

@@ -1,4 +1,4 @@
-import type { EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, PlacementRules, TensorSpec, TrafficSplitSetV1 } from '@penstock/contract-events';
+import type { EndpointAdapter, EndpointDeployedV1, ModelVersionRegisteredV1, ModelVersionSubmittedV1, PlacementRules, TensorSpec, TrafficSplitSetV1 } from '@penstock/contract-events';
 import { scopedName } from './scoped-name.js';
 
 export interface ModelVersionState extends ModelVersionSubmittedV1 {
@@ -15,6 +15,8 @@ export interface ModelVersionState extends ModelVersionSubmittedV1 {
 export interface EndpointState extends EndpointDeployedV1 {
   /** Where its replicas may stand and what each takes; null where nothing was said. */
   readonly rules: PlacementRules | null;
+  /** What requests may name behind its name and a colon; left out where nothing was said. */
+  readonly adapters?: readonly EndpointAdapter[] | undefined;
   readonly status: 'active' | 'retired';
   readonly createdAtMs: number;
 }
@@ -83,4 +85,28 @@ export function endpointsVisibleTo(state: CatalogState, organisationId: string |
     if (endpoint !== undefined) visible.set(name, endpoint);
   }
   return [...visible.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The split that `organisationId` meets under a name; an endpoint of its own hides a split for everybody. */
+export function findSplit(state: CatalogState, name: string, organisationId: string | null): TrafficSplitState | undefined {
+  if (organisationId !== null) {
+    const own = scopedName(name, organisationId);
+    const splitId = state.splitIdByName.get(own);
+    if (splitId !== undefined) return state.splits.get(splitId);
+    if (state.endpointIdByName.has(own)) return undefined;
+  }
+  const shared = state.splitIdByName.get(name);
+  return shared === undefined ? undefined : state.splits.get(shared);
+}
+
+/** Every endpoint that a request for a name may go to, called by that name: the targets of its split that take a share, else the one of that name. */
+export function endpointsOfName(state: CatalogState, name: string, organisationId: string | null): readonly EndpointState[] {
+  const split = state.splits.size === 0 ? undefined : findSplit(state, name, organisationId);
+  const targets = (split?.targets ?? []).flatMap(({ endpointId, weight }) => {
+    const endpoint = weight === 0 ? undefined : state.endpoints.get(endpointId);
+    return endpoint?.status === 'active' ? [endpoint.name === name ? endpoint : { ...endpoint, name }] : [];
+  });
+  if (targets.length > 0) return targets;
+  const named = findEndpointByName(state, name, organisationId);
+  return named === undefined ? [] : [named];
 }

@@ -1,6 +1,7 @@
 import type { EndpointDeployedV1 } from '@penstock/contract-events';
 import type { Refusal } from '@penstock/kernel';
 import type { CatalogState, ModelVersionState } from './catalog-state.js';
+import { hiddenAdapter } from './adapters.js';
 import { isVisibleTo, scopedName } from './scoped-name.js';
 
 export type DeploymentRequest = Omit<EndpointDeployedV1, 'endpointId' | 'engine'>;
@@ -36,6 +37,8 @@ export function checkDeployment(request: DeploymentRequest, modelVersion: ModelV
   if (isNewName && shared !== undefined) {
     return refused('already_exists', 'name', `${request.name} is an endpoint of this installation for every organisation already; choose another name.`);
   }
+  const hidden = isNewName ? hiddenAdapter(catalog, request.name, request.organisationId) : undefined;
+  if (hidden !== undefined) return refused('already_exists', 'name', `${request.name} is an adapter of ${hidden} already; choose another name.`);
   return { kind: 'fits', modelVersion };
 }
 

@@ -1,6 +1,6 @@
 import type { SplitSticky } from '@penstock/contract-events';
-import { findEndpointByName, type CatalogState, type EndpointState, type TrafficSplitState } from './catalog-state.js';
-import { scopedName } from './scoped-name.js';
+import { hasAdapter, splitAdapterName, type CalledEndpoint } from './adapters.js';
+import { endpointsOfName, findEndpointByName, findSplit, type CatalogState, type EndpointState, type TrafficSplitState } from './catalog-state.js';
 
 /** Who sends a request, as far as it says so. */
 export interface TrafficCaller {
@@ -12,25 +12,24 @@ export interface TrafficCaller {
 
 /**
  * The endpoint that works on one request for a model's name: the one of that name, or the share of a traffic split. The answer is
- * called by the name that the caller used, whichever endpoint it is. An organisation's own names come before those for everybody.
+ * called by the name that the caller used, whichever endpoint it is. An organisation's own names come before those for everybody, and
+ * a model of its own before an adapter of the same name. `suits` leaves endpoints out, as if the name did not lead to them.
  */
-export function chooseEndpoint(state: CatalogState, name: string, caller: TrafficCaller): EndpointState | undefined {
-  const split = state.splits.size === 0 ? undefined : findSplit(state, name, caller.organisationId);
-  const chosen = split === undefined ? undefined : pickTarget(state, split, stickyKey(split.sticky, caller));
-  if (chosen === undefined) return findEndpointByName(state, name, caller.organisationId);
-  return chosen.name === name ? chosen : { ...chosen, name };
+export function chooseEndpoint(state: CatalogState, name: string, caller: TrafficCaller, suits?: (endpoint: EndpointState) => boolean): CalledEndpoint | undefined {
+  const plain = chooseNamed(state, name, caller, suits);
+  const parts = plain === undefined ? splitAdapterName(name) : undefined;
+  if (parts === undefined) return plain;
+  const { base, adapter } = parts;
+  const endpoint = chooseNamed(state, base, caller, (candidate) => hasAdapter(candidate, adapter) && (suits === undefined || suits(candidate)));
+  return endpoint === undefined ? undefined : { ...endpoint, name, adapter };
 }
 
-/** The split that `organisationId` meets under a name; an endpoint of its own hides a split for everybody. */
-export function findSplit(state: CatalogState, name: string, organisationId: string | null): TrafficSplitState | undefined {
-  if (organisationId !== null) {
-    const own = scopedName(name, organisationId);
-    const splitId = state.splitIdByName.get(own);
-    if (splitId !== undefined) return state.splits.get(splitId);
-    if (state.endpointIdByName.has(own)) return undefined;
-  }
-  const shared = state.splitIdByName.get(name);
-  return shared === undefined ? undefined : state.splits.get(shared);
+function chooseNamed(state: CatalogState, name: string, caller: TrafficCaller, suits?: (endpoint: EndpointState) => boolean): EndpointState | undefined {
+  const split = state.splits.size === 0 ? undefined : findSplit(state, name, caller.organisationId);
+  const chosen = split === undefined ? undefined : pickTarget(state, split, stickyKey(split.sticky, caller), suits);
+  if (chosen !== undefined) return chosen.name === name ? chosen : { ...chosen, name };
+  if (suits === undefined) return findEndpointByName(state, name, caller.organisationId);
+  return endpointsOfName(state, name, caller.organisationId).find(suits);
 }
 
 function stickyKey(sticky: SplitSticky, { organisationId, requestId, session, user }: TrafficCaller): string {
@@ -51,12 +50,12 @@ function stickyKey(sticky: SplitSticky, { organisationId, requestId, session, us
  * and the smallest draw wins. Keys spread as the weights say, a key stays where it is, and a changed weight moves only the keys
  * that its target gains or loses. Targets that were retired get nothing. Undefined when none is left.
  */
-function pickTarget(state: CatalogState, { splitId, targets }: TrafficSplitState, key: string): EndpointState | undefined {
+function pickTarget(state: CatalogState, { splitId, targets }: TrafficSplitState, key: string, suits?: (endpoint: EndpointState) => boolean): EndpointState | undefined {
   let best: EndpointState | undefined;
   let bestDraw = Infinity;
   for (const { endpointId, weight } of targets) {
     const endpoint = weight === 0 ? undefined : state.endpoints.get(endpointId);
-    if (endpoint === undefined || endpoint.status !== 'active') continue;
+    if (endpoint === undefined || endpoint.status !== 'active' || suits?.(endpoint) === false) continue;
     const draw = -Math.log(uniform(`${splitId} ${endpointId} ${key}`)) / weight;
     if (draw < bestDraw) {
       best = endpoint;

@@ -1,3 +1,4 @@
+export * from './adapters.js';
 export * from './answer-limits.js';
 export * from './artifact-inspector.js';
 export * from './artifact-uri.js';

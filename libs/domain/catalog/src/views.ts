@@ -31,8 +31,8 @@ export function toModelVersionView(state: ModelVersionState): ModelVersionView {
 
 /** An endpoint as lists show it. */
 export function toEndpointView(state: EndpointState): EndpointView {
-  const { createdAtMs, ...rest } = state;
-  return { ...rest, createdAt: new Date(createdAtMs).toISOString() };
+  const { createdAtMs, adapters = [], ...rest } = state;
+  return { ...rest, adapters: [...adapters], createdAt: new Date(createdAtMs).toISOString() };
 }
 
 /** Lists model versions out of memory, newest first. */

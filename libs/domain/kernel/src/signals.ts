@@ -3,7 +3,7 @@ import type { Subscription } from './event-log.js';
 /**
  * Live, lossy messages over core NATS: load telemetry and heartbeats. Nothing may depend on any single one arriving.
  * Subjects: `tele.node.<nodeId>`, `tele.replica.<replicaId>`, `tele.endpoint.<endpointId>`, `tele.pull.<replicaId>`, `tele.router.<instanceId>`,
- * `tele.prompts.<instanceId>`.
+ * `tele.prompts.<instanceId>`, `tele.adapters.<replicaId>`.
  */
 export interface Signals {
   /** Sends and forgets; a message that cannot be sent is dropped. `data` is JSON. */

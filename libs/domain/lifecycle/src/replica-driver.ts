@@ -1,4 +1,4 @@
-import type { ArtifactSource, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
+import type { ArtifactSource, EndpointAdapter, EngineKind, NodeJoinedV2 } from '@penstock/contract-events';
 import type { GeometryDriver } from './geometry-driver.js';
 import type { ReplicaFailureCode, ReplicaMember } from './replica-facts.js';
 
@@ -40,6 +40,8 @@ export interface ReplicaAssignment {
   /** Tokens of prompt and answer together, for each slot. */
   readonly contextTokens: number;
   readonly engineOptions: Readonly<Record<string, string | number | boolean>>;
+  /** LoRA adapters that its engine is to serve; left out where there are none. */
+  readonly adapters?: readonly EndpointAdapter[] | undefined;
 }
 
 /**

@@ -51,6 +51,10 @@ export function stillLoading(): Refusal {
   return { code: 'model_loading', message: 'The model is starting and is not ready yet. Retry; the start goes on.', retryAfterMs: COLD_RETRY_AFTER_MS };
 }
 
+export function adapterAbsent(adapter: string): Refusal {
+  return { code: 'model_loading', message: `No replica of this model serves the adapter ${adapter}: an engine has the adapters that it was started with. Start its replicas anew, or retry once that was done.`, retryAfterMs: NO_CAPACITY_RETRY_AFTER_MS };
+}
+
 export function everyReplicaFailed(): Refusal {
   return { code: 'replica_failed', message: 'Every ready replica of this model failed this request. Retry; if it goes on, look at the replicas of the endpoint.', retryAfterMs: 1_000 };
 }

@@ -1,4 +1,5 @@
 import type { Lease } from '@penstock/contract-commands';
+import { AdapterBeliefs } from './adapter-beliefs.js';
 import type { Circuit } from './circuit.js';
 import { FairOrder } from './fair-order.js';
 import type { GatewayLoan } from './loans.js';
@@ -69,6 +70,8 @@ export interface AdmissionRequest {
   readonly workTokens?: number;
   /** What is known of its prompt. */
   readonly prompt?: PromptTrail | undefined;
+  /** The adapter that it names. */
+  readonly adapter?: string | undefined;
 }
 
 /** A request in the queue. */
@@ -142,6 +145,8 @@ export interface AdmissionState {
   earliestLoanExpiryMs: number;
   /** What the requests so far taught about the replicas. */
   readonly memory: RoutingMemory;
+  /** What is known of the replicas' adapters. */
+  readonly adapters: AdapterBeliefs;
   /** Leases that were given back lately: a renewal that arrives late must not bring them back. */
   readonly releasedLately: Set<string>;
   /** No grants before this time: a new owner first learns from renewals what is in flight. */
@@ -159,7 +164,7 @@ export interface AdmissionState {
   earliestDueMs: number;
 }
 
-export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: number, memory = new RoutingMemory()): AdmissionState {
+export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: number, memory = new RoutingMemory(), adapters = new AdapterBeliefs()): AdmissionState {
   return {
     settings,
     replicas: new Map(),
@@ -172,6 +177,7 @@ export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: 
     lastQueuedAtMs: -Infinity,
     earliestLoanExpiryMs: Infinity,
     memory,
+    adapters,
     releasedLately: new Set(),
     grantsFromMs,
     rotation: 0,

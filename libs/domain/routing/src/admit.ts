@@ -1,7 +1,7 @@
 import type { Refusal } from '@penstock/kernel';
 import type { AdmissionEffect } from './admission-effect.js';
 import { addWaiter, queueVerdict, removeWaiter } from './admission-queue.js';
-import { mayNotWait, queueFull, replacedByNewer, stillLoading } from './admission-refusals.js';
+import { adapterAbsent, mayNotWait, queueFull, replacedByNewer, stillLoading } from './admission-refusals.js';
 import { isCold, type AdmissionRequest, type AdmissionState, type Waiter } from './admission-state.js';
 import { forgetLease } from './leases.js';
 import { grantWaiting, tryGrant } from './grant.js';
@@ -85,6 +85,12 @@ function enqueue(state: AdmissionState, waiter: Waiter, nowMs: number, effects: 
 }
 
 function waitRefusal(state: AdmissionState, waiter: Waiter, nowMs: number): Refusal | undefined {
+  if (waiter.adapter !== undefined && !mayCome(state, waiter.adapter)) return adapterAbsent(waiter.adapter);
   if (dueAtMs(state, waiter) > nowMs) return undefined;
   return isCold(state) ? stillLoading() : mayNotWait(state);
+}
+
+/** Whether a wait may end with a replica that serves the adapter: one is there, or on its way. */
+function mayCome(state: AdmissionState, adapter: string): boolean {
+  return isCold(state) || state.startTrouble.isStarting || state.serving.some(({ replicaId }) => state.adapters.mayServe(replicaId, adapter));
 }

@@ -10,7 +10,7 @@ import { isLongContext } from './replica-work.js';
 /** Waiting requests that are looked past because none of the free replicas suits them. */
 export const GRANT_SCAN_MAX = 64;
 
-/** Gives free slots to whoever waits, in the fair order. A request that excludes the free replicas does not hold up those behind it. */
+/** Gives free slots to whoever waits, in the fair order. A request that excludes the free replicas, or names an adapter that they do not serve, does not hold up those behind it. */
 export function grantWaiting(state: AdmissionState, nowMs: number, effects: AdmissionEffect[]): void {
   if (state.waiting.size > 0) state.lastQueuedAtMs = nowMs;
   for (let passedOver = 0; passedOver < GRANT_SCAN_MAX;) {
@@ -18,7 +18,7 @@ export function grantWaiting(state: AdmissionState, nowMs: number, effects: Admi
     if (waiter === undefined) return;
     if (tryGrant(state, waiter, nowMs, effects)) continue;
     passedOver += 1;
-    if (waiter.excludedReplicaIds.length === 0) return;
+    if (waiter.excludedReplicaIds.length === 0 && waiter.adapter === undefined) return;
   }
 }
 
@@ -26,15 +26,16 @@ export function grantWaiting(state: AdmissionState, nowMs: number, effects: Admi
 export function tryGrant(state: AdmissionState, waiter: Waiter, nowMs: number, effects: AdmissionEffect[]): boolean {
   if (nowMs < state.grantsFromMs) return false;
   for (const replica of state.serving) replica.isHealthy = mayServe(replica, state.settings, nowMs);
-  const { excludedReplicaIds, workTokens, prompt } = waiter;
+  const { excludedReplicaIds, workTokens, prompt, adapter } = waiter;
   // With one replica there is nothing to choose, and nothing to learn for a choice.
   const memory = state.serving.length > 1 ? state.memory : undefined;
-  const replica = pickReplica(state.serving, { excludedReplicaIds, rotation: state.rotation, workTokens, nowMs, prompt, memory });
+  const replica = pickReplica(state.serving, { excludedReplicaIds, rotation: state.rotation, workTokens, nowMs, prompt, memory, adapter, adapters: state.adapters });
   if (replica === undefined) return false;
   state.rotation = (state.rotation + 1) % Number.MAX_SAFE_INTEGER;
   if (state.waiting.get(waiter.requestId) === waiter) state.order.serve(waiter);
   removeWaiter(state, waiter);
   if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
+  if (adapter !== undefined) state.adapters.note(replica.replicaId, adapter);
   const lease = lend(state, replica, waiter, nowMs);
   effects.push({ kind: 'grant', requestId: waiter.requestId, leaseId: waiter.leaseId, lease });
   return true;

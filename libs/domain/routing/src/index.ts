@@ -1,3 +1,5 @@
+export * from './adapter-beliefs.js';
+export * from './adapter-reports.js';
 export * from './admission-effect.js';
 export * from './admission-refusals.js';
 export * from './admission-state.js';

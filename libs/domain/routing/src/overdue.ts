@@ -27,6 +27,6 @@ export function overdueRefusal(state: AdmissionState, waiter: Waiter, nowMs: num
 
 function failedEverywhere(state: AdmissionState, waiter: Waiter): boolean {
   if (waiter.excludedReplicaIds.length === 0 || isCold(state)) return false;
-  for (const replica of state.serving) if (!waiter.excludedReplicaIds.includes(replica.replicaId)) return false;
+  for (const { replicaId } of state.serving) if (!waiter.excludedReplicaIds.includes(replicaId) && (waiter.adapter === undefined || state.adapters.mayServe(replicaId, waiter.adapter))) return false;
   return true;
 }

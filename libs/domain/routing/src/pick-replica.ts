@@ -1,3 +1,4 @@
+import type { AdapterBeliefs } from './adapter-beliefs.js';
 import type { PromptTrail } from './prompt-trail.js';
 import { kvRoomFilter } from './replica-work.js';
 import type { RoutingMemory } from './routing-memory.js';
@@ -20,8 +21,6 @@ export interface ReplicaCandidate {
   readonly longInFlight?: number;
   /** Prompt and answer of one request together, in tokens; null or left out when that is not known. */
   readonly contextTokens?: number | null;
-  /** Adapters that are on its accelerator. */
-  readonly adapters?: readonly string[];
 }
 
 export interface PickContext {
@@ -36,8 +35,9 @@ export interface PickContext {
   /** What is known of the prompt, and of the replicas by the prompts before it. Without both, load alone decides. */
   readonly prompt?: PromptTrail | undefined;
   readonly memory?: RoutingMemory | undefined;
-  /** The adapter that the request names. */
+  /** The adapter that the request names, and what is known of the adapters of replicas. */
   readonly adapter?: string | undefined;
+  readonly adapters?: AdapterBeliefs | undefined;
 }
 
 /** Leaves a replica out. */
@@ -72,8 +72,14 @@ export const contextFilter: ReplicaFilter = {
   passes: ({ contextTokens = null }, { workTokens = 0 }) => contextTokens === null || workTokens <= contextTokens,
 };
 
+/** Leaves out replicas whose engine does not serve the adapter. What an engine serves that did not say so yet is for itself to judge. */
+export const adapterFilter: ReplicaFilter = {
+  name: 'adapter',
+  passes: ({ replicaId }, { adapter, adapters }) => adapter === undefined || adapters === undefined || adapters.mayServe(replicaId, adapter),
+};
+
 export const defaultPickPolicy: PickPolicy = {
-  filters: [healthyFilter, notExcludedFilter, freeSlotFilter, contextFilter, kvRoomFilter],
+  filters: [healthyFilter, notExcludedFilter, freeSlotFilter, contextFilter, kvRoomFilter, adapterFilter],
   scorers: firstTokenScorers,
 };
 

@@ -160,12 +160,6 @@ describe('the choice by what was learned', () => {
     expect(memory.blocks).toBe(0);
   });
 
-  test('an adapter that is on the accelerator draws requests for it', () => {
-    const candidates = [candidate('a'), { ...candidate('b'), adapters: ['french'] }];
-    expect(pickReplica(candidates, { excludedReplicaIds: [], rotation: 0, adapter: 'french' })?.replicaId).toBe('b');
-    expect(pickReplica(candidates, { excludedReplicaIds: [], rotation: 0, adapter: 'german' })?.replicaId).toBe('a');
-  });
-
   test('a request that may outgrow a small context goes to a replica with a larger one', () => {
     const candidates = [{ ...candidate('a'), contextTokens: 2_000 }, candidate('b', 9)];
     expect(pickReplica(candidates, { excludedReplicaIds: [], rotation: 0, workTokens: 2_000 })?.replicaId).toBe('a');

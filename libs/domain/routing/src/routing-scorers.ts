@@ -37,10 +37,13 @@ export const sessionScorer: ReplicaScorer = {
   },
 };
 
-/** An adapter that is on the accelerator need not be brought there. */
+/** An adapter that is on the accelerator need not be brought there; one that pushes another out makes that one come back some time. */
 export const adapterScorer: ReplicaScorer = {
   name: 'adapter',
-  costMs: ({ adapters }: ReplicaCandidate, { adapter }: PickContext) => (adapter === undefined || adapters?.includes(adapter) === true ? 0 : ADAPTER_LOAD_MS),
+  costMs({ replicaId }: ReplicaCandidate, { adapter, adapters }: PickContext) {
+    if (adapter === undefined || adapters === undefined || adapters.isResident(replicaId, adapter)) return 0;
+    return adapters.isFull(replicaId) ? 2 * ADAPTER_LOAD_MS : ADAPTER_LOAD_MS;
+  },
 };
 
 /** Together: when the first token of the request is to be expected. */

@@ -1,7 +1,8 @@
 import type { Lease, LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
+import type { AdapterBeliefs } from './adapter-beliefs.js';
 import { isFailure, type ReplicaOutcome } from './circuit.js';
 import { LOAN_TTL_MS } from './loans.js';
-import { freeSlotFilter, healthyFilter, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
+import { adapterFilter, freeSlotFilter, healthyFilter, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
 import type { PromptTrail } from './prompt-trail.js';
 import { isLongContext } from './replica-work.js';
 import type { RoutingMemory } from './routing-memory.js';
@@ -39,7 +40,7 @@ const lentRoomFilter = {
     return tokens === null || (tokensInUse + workTokens <= tokens && !isLongContext(workTokens, kvTokens));
   },
 };
-const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter], scorers: firstTokenScorers };
+const pursePolicy: PickPolicy = { filters: [healthyFilter, notExcludedFilter, freeSlotFilter, lentRoomFilter, adapterFilter], scorers: firstTokenScorers };
 
 export interface PurseRequest {
   readonly excludedReplicaIds: readonly string[];
@@ -49,6 +50,9 @@ export interface PurseRequest {
   readonly prompt?: PromptTrail | undefined;
   /** What this gateway knows of the endpoint's replicas by the prompts before this one. */
   readonly memory?: RoutingMemory | undefined;
+  /** The adapter that the request names, and what this gateway knows of the adapters of replicas. */
+  readonly adapter?: string | undefined;
+  readonly adapters?: AdapterBeliefs | undefined;
 }
 
 /**
@@ -73,11 +77,12 @@ export class SlotPurse {
   /** A slot for one request; undefined when only the router can say. Ends with {@link give}. */
   take(request: PurseRequest, nowMs: number): Lease | undefined {
     if (nowMs >= this.validUntilMs) return undefined;
-    const { excludedReplicaIds, workTokens, prompt } = request;
+    const { excludedReplicaIds, workTokens, prompt, adapter, adapters } = request;
     const memory = this.candidates.length > 1 ? request.memory : undefined;
-    const replica = pickReplica(this.candidates, { excludedReplicaIds, workTokens, rotation: this.rotation, nowMs, prompt, memory }, pursePolicy);
+    const replica = pickReplica(this.candidates, { excludedReplicaIds, workTokens, rotation: this.rotation, nowMs, prompt, memory, adapter, adapters }, pursePolicy);
     if (replica === undefined) return undefined;
     if (prompt !== undefined) memory?.learn(replica.replicaId, prompt, nowMs);
+    if (adapter !== undefined) adapters?.note(replica.replicaId, adapter);
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     replica.inFlight += 1;
     replica.tokensInUse += workTokens;

@@ -4,6 +4,7 @@ import { readReply } from './engine-reply.js';
 import { addUsage, noUsage, type RunningUsage } from './engine-usage.js';
 import { isRecord } from './json-fields.js';
 import { toolCallId } from './chat-delta.js';
+import { readChatLogprobs, type ChatLogprobs } from './chat-logprobs.js';
 import type { AnswerIdentity } from './chat-stream.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { readFinishReason, type FinishReason } from './finish-reason.js';
@@ -21,11 +22,12 @@ export interface AnswerMessage {
   readonly reasoning?: string;
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly AnswerToolCall[];
+  readonly function_call?: { readonly name: string; readonly arguments: string };
 }
 
 export interface ChatAnswer extends AnswerIdentity {
   readonly object: 'chat.completion';
-  readonly choices: readonly { readonly index: number; readonly message: AnswerMessage; readonly logprobs: unknown; readonly finish_reason: FinishReason }[];
+  readonly choices: readonly { readonly index: number; readonly message: AnswerMessage; readonly logprobs: ChatLogprobs | null; readonly finish_reason: FinishReason }[];
   readonly usage: ChatUsage;
 }
 
@@ -54,7 +56,7 @@ function readChoices(body: unknown, identity: AnswerIdentity): ChatAnswer['choic
     const finish = readFinishReason(choice['finish_reason']);
     if (finish.kind !== 'ended') return undefined;
     const index = typeof choice['index'] === 'number' ? choice['index'] : position;
-    choices.push({ index, message: readMessage(choice['message'], identity, index), logprobs: choice['logprobs'] ?? null, finish_reason: finish.reason });
+    choices.push({ index, message: readMessage(choice['message'], identity, index), logprobs: readChatLogprobs(choice['logprobs']), finish_reason: finish.reason });
   }
   return choices;
 }
@@ -74,6 +76,7 @@ function readMessage(message: Readonly<Record<string, unknown>>, identity: Answe
     ...(typeof message['reasoning'] === 'string' ? { reasoning: message['reasoning'] } : {}),
     ...(typeof message['reasoning_content'] === 'string' ? { reasoning_content: message['reasoning_content'] } : {}),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
+    ...(isRecord(message['function_call']) ? { function_call: { name: textOr(message['function_call']['name'], ''), arguments: textOr(message['function_call']['arguments'], '') } } : {}),
   };
 }
 

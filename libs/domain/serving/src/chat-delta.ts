@@ -8,6 +8,7 @@ export interface CleanDelta {
   readonly reasoning?: string;
   readonly reasoning_content?: string;
   readonly tool_calls?: readonly CleanToolCall[];
+  readonly function_call?: { readonly name?: string; readonly arguments?: string };
 }
 
 export interface CleanToolCall {
@@ -37,6 +38,7 @@ export class DeltaCleaner {
       ...(isText(delta['reasoning']) ? { reasoning: delta['reasoning'] } : {}),
       ...(isText(delta['reasoning_content']) ? { reasoning_content: delta['reasoning_content'] } : {}),
       ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
+      ...functionCallOf(delta['function_call']),
     };
     return Object.keys(cleaned).length > 0 ? cleaned : undefined;
   }
@@ -61,6 +63,13 @@ export class DeltaCleaner {
     const name = typeof called['name'] === 'string' ? called['name'] : '';
     return { index, id: toolCallId(fragment['id'], `${this.idPrefix}${index}`), type: 'function', function: { name, arguments: text } };
   }
+}
+
+/** What came before tool calls: `function_call`, as a request with `functions` gets it. Its name comes once, and its arguments in pieces. */
+function functionCallOf(call: unknown): Pick<CleanDelta, 'function_call'> {
+  if (!isRecord(call)) return {};
+  const { name, arguments: text } = call;
+  return { function_call: { ...(isText(name) ? { name } : {}), ...(typeof text === 'string' ? { arguments: text } : {}) } };
 }
 
 /** An id that an engine made of its request id says which engine it is; one of the usual form may stay. */

@@ -1,7 +1,7 @@
 import type { RunningUsage } from './engine-usage.js';
-import { isRecord } from './json-fields.js';
 import type { AnswerMessage, AnswerToolCall, ChatAnswer } from './chat-answer.js';
 import type { CleanDelta } from './chat-delta.js';
+import type { ChatLogprobs } from './chat-logprobs.js';
 import type { AnswerIdentity, ChatChunk } from './chat-stream.js';
 import { toChatUsage } from './chat-usage.js';
 import type { FinishReason } from './finish-reason.js';
@@ -12,7 +12,7 @@ interface JoinedChoice {
   reasoning: string;
   reasoningContent: string;
   readonly toolCalls: Map<number, { id: string; name: string; text: string }>;
-  readonly logprobs: unknown[];
+  readonly logprobs: NonNullable<ChatLogprobs['content']>[number][];
   finish: FinishReason | null;
 }
 
@@ -24,7 +24,7 @@ export class ChatJoiner {
     for (const choice of chunk.choices) {
       const joined = this.choiceOf(choice.index);
       joinDelta(joined, choice.delta);
-      if (isRecord(choice.logprobs) && Array.isArray(choice.logprobs['content'])) joined.logprobs.push(...(choice.logprobs['content'] as unknown[]));
+      joined.logprobs.push(...(choice.logprobs?.content ?? []));
       joined.finish = choice.finish_reason ?? joined.finish;
     }
   }

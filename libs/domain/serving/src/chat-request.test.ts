@@ -40,10 +40,29 @@ describe('a chat request is refused in the words of the field', () => {
     ['an image on the network', { ...valid, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://169.254.169.254/' } }] }] }, 'unsupported_value', 'messages[0].content[0].image_url'],
     ['an address deeper in a part', { ...valid, messages: [{ role: 'user', content: [{ type: 'file', file: { file_url: 'http://127.0.0.1/' } }] }] }, 'unsupported_value', 'messages[0].content[0].file'],
     ['a file of the engine', { ...valid, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }] }] }, 'unsupported_value', 'messages[0].content[0].image_url'],
+    ['a seed that is no whole number', { ...valid, seed: 1.5 }, 'invalid_value', 'seed'],
+    ['seventeen pairs of metadata', { ...valid, metadata: Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, 'v'])) }, 'invalid_value', 'metadata'],
+    ['a long key of metadata', { ...valid, metadata: { ['k'.repeat(65)]: 'v' } }, 'invalid_value', `metadata.${'k'.repeat(65)}`],
+    ['a long safety identifier', { ...valid, safety_identifier: 'x'.repeat(65) }, 'invalid_value', 'safety_identifier'],
+    ['no functions', { ...valid, functions: [] }, 'empty_array', 'functions'],
+    ['too many functions', { ...valid, functions: Array.from({ length: 129 }, () => ({ name: 'f' })) }, 'invalid_value', 'functions'],
+    ['a text without text', { ...valid, messages: [{ role: 'user', content: [{ type: 'text' }] }] }, 'missing_required_parameter', 'messages[0].content[0].text'],
+    ['an image without an address', { ...valid, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }] }, 'missing_required_parameter', 'messages[0].content[0].image_url.url'],
+    ['sound without its form', { ...valid, messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA' } }] }] }, 'missing_required_parameter', 'messages[0].content[0].input_audio.format'],
+    ['a tool without its function', { ...valid, tools: [{ type: 'function' }] }, 'missing_required_parameter', 'tools[0].function'],
+    ['a tool whose parameters are text', { ...valid, tools: [{ type: 'function', function: { name: 'f', parameters: 'x' } }] }, 'invalid_type', 'tools[0].function.parameters'],
+    ['a call without its function', { ...valid, messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function' }] }] }, 'missing_required_parameter', 'messages[0].tool_calls[0].function'],
+    ['a schema without a name', { ...valid, response_format: { type: 'json_schema', json_schema: { schema: {} } } }, 'missing_required_parameter', 'response_format.json_schema.name'],
+    ['a schema that is a number', { ...valid, response_format: { type: 'json_schema', json_schema: { name: 'n', schema: 5 } } }, 'invalid_type', 'response_format.json_schema.schema'],
     ['an array', [], 'invalid_type', undefined],
     ['null', null, 'invalid_type', undefined],
   ])('%s', (_name, body, code, param) => {
     expect(faultOf(body)).toMatchObject({ code, ...(param === undefined ? {} : { param }) });
+  });
+
+  test('a name of the client\'s own is not repeated whole', () => {
+    const fault = faultOf({ ...valid, metadata: { ['k'.repeat(10_000)]: 'v' } });
+    expect([fault?.code, (fault?.message ?? '').length < 300, fault?.message]).toEqual(['invalid_value', true, expect.stringContaining('longer than 64 characters')]);
   });
 
   test('null stands for what is not set, and unknown fields pass', () => {

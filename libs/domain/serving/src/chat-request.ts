@@ -1,6 +1,8 @@
 import { chatCompletionRequest, type ApiFault, type ChatCompletionRequest } from '@penstock/contract-http';
+import { kindFault } from './chat-kinds.js';
 import type { EngineDialect } from './engine-dialect.js';
 import { editJson, unsetMembers } from './edit-json.js';
+import { isRecord } from './json-fields.js';
 import { faultOfIssues } from './request-fault.js';
 import type { JsonDocument } from './read-json.js';
 
@@ -10,16 +12,16 @@ export type CheckedChatRequest = { readonly kind: 'checked'; readonly request: C
 export function checkChatRequest(document: JsonDocument): CheckedChatRequest {
   const parsed = chatCompletionRequest.safeParse(document.value);
   if (!parsed.success) return { kind: 'fault', fault: faultOfIssues(parsed.error.issues, document.value) };
-  const fault = remoteContentFault(parsed.data) ?? streamOptionsFault(parsed.data);
+  const fault = kindFault(parsed.data, document.value) ?? remoteContentFault(parsed.data.messages) ?? streamOptionsFault(parsed.data);
   return fault === undefined ? { kind: 'checked', request: parsed.data } : { kind: 'fault', fault };
 }
 
-/** An engine would fetch the address from inside the network, or read the file from its disk. */
-function remoteContentFault(request: ChatCompletionRequest): ApiFault | undefined {
-  for (const [index, message] of request.messages.entries()) {
-    if (!Array.isArray(message.content)) continue;
-    for (const [part, content] of message.content.entries()) {
-      for (const [key, value] of Object.entries(content)) {
+/** An engine would fetch the address from inside the network, or read the file from its disk. Takes messages of any shape. */
+export function remoteContentFault(messages: readonly Readonly<Record<string, unknown>>[]): ApiFault | undefined {
+  for (const [index, { content: parts }] of messages.entries()) {
+    if (!Array.isArray(parts)) continue;
+    for (const [part, content] of (parts as readonly unknown[]).entries()) {
+      for (const [key, value] of isRecord(content) ? Object.entries(content) : []) {
         if (!namesRemoteContent(key, value, 0)) continue;
         const param = `messages[${index}].content[${part}].${key}`;
         return { code: 'unsupported_value', message: `Invalid value for '${param}': only 'data:' URLs are taken; put the bytes into the request.`, param };
@@ -87,7 +89,7 @@ export function toEngineRequest(document: JsonDocument, request: ChatRequestFiel
 }
 
 /** What is meant for the platform and not for its engines. */
-const PLATFORM_FIELDS = ['stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key'] as const;
+export const PLATFORM_FIELDS = ['stream_options', 'metadata', 'store', 'service_tier', 'user', 'safety_identifier', 'prompt_cache_key'] as const;
 const strippedByDialect = new WeakMap<EngineDialect, ReadonlySet<string>>();
 
 function strippedFor(dialect: EngineDialect): ReadonlySet<string> {

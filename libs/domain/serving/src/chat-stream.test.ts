@@ -78,6 +78,16 @@ describe('a stream of any engine becomes one of OpenAI', () => {
     ]);
   });
 
+  test('logprobs pass to the last token, and so do calls of functions', () => {
+    const entry = { token: '', logprob: -0.1, bytes: [], top_logprobs: [{ token: 'a', logprob: -2, bytes: null }] };
+    const ofEngine = { ...entry, id: 7, top_logprobs: [{ id: 8, token: 'a', logprob: -2 }] };
+    const last = run([vllm[0] ?? '', JSON.stringify({ choices: [{ index: 0, delta: { content: '' }, logprobs: { content: [ofEngine] }, finish_reason: 'stop' }] })]).chunks.map((chunk) => chunk.choices[0]);
+    expect(last.slice(1)).toEqual([{ index: 0, delta: { content: '' }, logprobs: { content: [entry], refusal: null }, finish_reason: null }, { index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }]);
+    const call = (delta: object, finish: string | null = null) => JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] });
+    const { chunks } = run([call({ role: 'assistant', function_call: { name: 'f', arguments: '' } }), call({ function_call: { name: null, arguments: '{}' } }), call({}, 'function_call')]);
+    expect(chunks.map((chunk) => chunk.choices[0]?.delta).slice(1)).toEqual([{ function_call: { name: 'f', arguments: '' } }, { function_call: { arguments: '{}' } }, {}]);
+  });
+
   test.each<[string, readonly string[]]>([
     ['[DONE] without a finish', [...vllm.slice(0, 2), '[DONE]']],
     ['[DONE] alone', ['[DONE]']],
@@ -150,6 +160,11 @@ describe('whole answers', () => {
         usage: expect.objectContaining({ prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }),
       },
     });
+  });
+
+  test('keep a call of a function', () => {
+    const body = { choices: [{ index: 0, message: { content: null, function_call: { name: 'f', arguments: '{}' } }, finish_reason: 'function_call' }] };
+    expect(normaliseAnswer(200, JSON.stringify(body), identity, dialectOf('vllm'))).toMatchObject({ kind: 'answer', answer: { choices: [{ message: { content: null, function_call: { name: 'f', arguments: '{}' } }, finish_reason: 'function_call' }] } });
   });
 
   test.each([

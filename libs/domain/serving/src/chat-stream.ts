@@ -5,6 +5,7 @@ import { addUsage, noteFinish, noUsage, type RunningUsage } from './engine-usage
 import { isRecord } from './json-fields.js';
 import { ContentTemplate } from './content-template.js';
 import { DeltaCleaner, type CleanDelta } from './chat-delta.js';
+import { readChatLogprobs, type ChatLogprobs } from './chat-logprobs.js';
 import { toChatUsage, type ChatUsage } from './chat-usage.js';
 import { sseFrame } from './sse-frame.js';
 import { readFinishReason, type FinishReason } from './finish-reason.js';
@@ -20,7 +21,7 @@ export interface AnswerIdentity {
 
 export interface ChatChunk extends AnswerIdentity {
   readonly object: 'chat.completion.chunk';
-  readonly choices: readonly { readonly index: number; readonly delta: CleanDelta; readonly logprobs?: unknown; readonly finish_reason: FinishReason | null }[];
+  readonly choices: readonly { readonly index: number; readonly delta: CleanDelta; readonly logprobs?: ChatLogprobs | null; readonly finish_reason: FinishReason | null }[];
   readonly usage?: ChatUsage | null;
 }
 
@@ -100,17 +101,17 @@ export class ChatStream extends EngineStream<ChatChunk, FinishReason, ChoiceStat
     const delta = state.cleaner.clean(choice['delta']);
     if (!this.choices.has(index)) {
       this.choices.set(index, state);
-      chunks.push(this.chunk(index, { role: 'assistant', content: delta?.tool_calls === undefined ? '' : null, refusal: null }, null, undefined));
+      chunks.push(this.chunk(index, { role: 'assistant', content: delta?.tool_calls === undefined ? '' : null, refusal: null }, null, null));
     }
-    const logprobs = choice['logprobs'] ?? undefined;
-    if (delta !== undefined || (logprobs !== undefined && finish.kind === 'open')) {
+    const logprobs = readChatLogprobs(choice['logprobs']);
+    if (delta !== undefined || (logprobs !== null && (finish.kind === 'open' || hasEntries(logprobs)))) {
       this.pieces += 1;
       chunks.push(this.chunk(index, delta ?? { content: '' }, null, logprobs));
     }
     if (finish.kind === 'ended' && state.finish === null) {
       state.finish = finish.reason;
       this.running = noteFinish(this.running, index);
-      chunks.push(this.chunk(index, {}, finish.reason, undefined));
+      chunks.push(this.chunk(index, {}, finish.reason, null));
     }
     return undefined;
   }
@@ -137,12 +138,17 @@ export class ChatStream extends EngineStream<ChatChunk, FinishReason, ChoiceStat
     return this.choices.get(index) ?? { cleaner: new DeltaCleaner(`call_${this.identity.id.replace(/^chatcmpl-/, '')}_${index}_`), finish: null };
   }
 
-  private chunk(index: number, delta: CleanDelta, finishReason: FinishReason | null, logprobs: unknown): ChatChunk {
-    const choice = { index, delta, logprobs: logprobs ?? null, finish_reason: finishReason };
+  private chunk(index: number, delta: CleanDelta, finishReason: FinishReason | null, logprobs: ChatLogprobs | null): ChatChunk {
+    const choice = { index, delta, logprobs, finish_reason: finishReason };
     return { ...this.head(), choices: [choice], ...(this.options.includeUsage ? { usage: null } : {}) };
   }
 
   private head(): AnswerIdentity & { readonly object: 'chat.completion.chunk' } {
     return { id: this.identity.id, object: 'chat.completion.chunk', created: this.identity.created, model: this.identity.model };
   }
+}
+
+/** Whether logprobs say something: an engine may tell those of a token without text with the finish reason. */
+function hasEntries({ content, refusal }: ChatLogprobs): boolean {
+  return (content?.length ?? 0) > 0 || (refusal?.length ?? 0) > 0;
 }

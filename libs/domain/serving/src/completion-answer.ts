@@ -29,11 +29,12 @@ export function readCompletion(status: number, text: string, options: Completion
   return { kind: 'choices', choices, usage: reading === undefined ? noUsage : addUsage(noUsage, reading) };
 }
 
-function readChoice(choice: unknown, position: number, { prefix, firstIndex }: CompletionStreamOptions): FinishedChoice | undefined {
+function readChoice(choice: unknown, position: number, { prefix, firstIndex, isSilent = false }: CompletionStreamOptions): FinishedChoice | undefined {
   if (!isRecord(choice) || typeof choice['text'] !== 'string') return undefined;
   const finish = readCompletionFinish(choice['finish_reason']);
   if (finish === null || finish === 'broken') return undefined;
   const index = typeof choice['index'] === 'number' ? choice['index'] : position;
+  if (isSilent) return { text: prefix, index: firstIndex + index, logprobs: null, finish_reason: 'length' };
   return { text: prefix + choice['text'], index: firstIndex + index, logprobs: toCompletionLogprobs(choice['logprobs'], prefix.length), finish_reason: finish };
 }
 

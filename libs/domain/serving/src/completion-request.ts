@@ -1,4 +1,5 @@
 import { completionRequest, type ApiFault, type CompletionRequest } from '@penstock/contract-http';
+import { PLATFORM_FIELDS } from './chat-request.js';
 import { editJson, unsetMembers } from './edit-json.js';
 import type { EngineDialect } from './engine-dialect.js';
 import type { JsonDocument } from './read-json.js';
@@ -40,6 +41,11 @@ export function echoOf(request: CompletionRequest, prompt: CompletionPrompt, dia
   return { code: 'unsupported_parameter', message: `This model's engine echoes text prompts without 'logprobs' only. Leave 'echo' or 'logprobs' out, or send the prompt as text.`, param: 'echo' };
 }
 
+/** Whether nothing is to be written: engines write a token at least, which is asked for and not shown. One that echoes the prompt itself knows the case. */
+export function writesNothing(request: CompletionRequest, dialect: EngineDialect): boolean {
+  return request.max_tokens === 0 && !(request.echo === true && dialect.echoesPrompts);
+}
+
 export interface EngineCompletionOptions {
   readonly servedModel: string;
   readonly dialect: EngineDialect;
@@ -63,12 +69,12 @@ export function toEngineCompletion(document: JsonDocument, request: CompletionRe
       model: servedModel,
       stream,
       ...(isOnly ? {} : { prompt }),
-      ...(typeof request.max_tokens === 'number' ? {} : { max_tokens: COMPLETION_TOKENS_DEFAULT }),
+      ...(writesNothing(request, dialect) ? { max_tokens: 1 } : typeof request.max_tokens === 'number' ? {} : { max_tokens: COMPLETION_TOKENS_DEFAULT }),
       ...dialect.fieldsToSet({ stream, cacheSalt }),
       ...(typeof request.logprobs === 'number' ? dialect.completionLogprobs(request.logprobs) : {}),
     },
     remove: new Set([
-      ...dialect.fieldsToStrip.filter((field) => !OWN_FIELDS.has(field)), 'stream_options', 'user', 'suffix', 'best_of',
+      ...dialect.fieldsToStrip.filter((field) => !OWN_FIELDS.has(field)), ...PLATFORM_FIELDS, 'suffix', 'best_of', 'messages',
       ...(dialect.echoesPrompts ? [] : ['echo']), ...unsetMembers(request),
     ]),
   });

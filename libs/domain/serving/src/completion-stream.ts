@@ -36,6 +36,8 @@ export interface CompletionStreamOptions {
   readonly choices: number;
   /** Put before the text of each choice. */
   readonly prefix: string;
+  /** What the engine writes is not shown, since nothing was asked for. */
+  readonly isSilent?: boolean;
 }
 
 interface ChoiceState extends StreamedChoice<CompletionFinish> {
@@ -62,15 +64,16 @@ export class CompletionStream extends EngineStream<CompletionChunk, CompletionFi
     const state = known ?? { length: this.options.prefix.length, finish: null };
     if (known === undefined) this.choices.set(index, state);
     if (state.finish !== null) return undefined;
-    const text = typeof choice['text'] === 'string' ? choice['text'] : '';
-    const logprobs = toCompletionLogprobs(choice['logprobs'], state.length);
+    const { isSilent = false } = this.options;
+    const text = typeof choice['text'] === 'string' && !isSilent ? choice['text'] : '';
+    const logprobs = isSilent ? null : toCompletionLogprobs(choice['logprobs'], state.length);
     state.length += text.length;
-    state.finish = finish;
+    state.finish = finish !== null && isSilent ? 'length' : finish;
     if (text !== '') this.pieces += 1;
     if (finish !== null) this.running = noteFinish(this.running, index);
     if (text === '' && logprobs === null && finish === null && known !== undefined) return undefined;
     const whole = known === undefined ? this.options.prefix + text : text;
-    chunks.push(completionChunk(this.identity, { text: whole, index: this.options.firstIndex + index, logprobs, finish_reason: finish }, this.options.includeUsage));
+    chunks.push(completionChunk(this.identity, { text: whole, index: this.options.firstIndex + index, logprobs, finish_reason: state.finish }, this.options.includeUsage));
     return undefined;
   }
 }

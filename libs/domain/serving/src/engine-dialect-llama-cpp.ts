@@ -52,6 +52,11 @@ function readUsage(body: unknown): UsageReading | undefined {
 const TOO_LARGE_PATTERN = /input \((\d+) tokens\) is too large to process/;
 /** What an embedding model says to a chat and a chat model to an embedding, the start options that would help included. */
 const LACKS_PATTERN = /does not support (?:logits computation|embeddings|reranking|completions|chat)/i;
+/** It says 500 to what a model has no eyes or ears for, and to what it cannot read in a request: neither is a failure of the engine. */
+const SENSES_PATTERN = /\b(image|audio|video) input is not supported/i;
+const UNREADABLE_PATTERN = /^Failed to parse (?:messages|tools|tool_calls)\b|^\[json\.exception\./i;
+/** A token id that the vocabulary does not have. */
+const TOKEN_RANGE_PATTERN = /vector::_M_range_check/;
 const lacksFault: EngineFault = { code: 'unsupported_operation', message: 'This model does not do what was asked of it. Choose a model that does.', param: 'model', retryElsewhere: false };
 
 function readFault(status: number, body: unknown): EngineFault | undefined {
@@ -64,6 +69,11 @@ function readFault(status: number, body: unknown): EngineFault | undefined {
   const tooLarge = TOO_LARGE_PATTERN.exec(parts.message);
   if (tooLarge !== null) return contextLengthFault(undefined, Number(tooLarge[1]));
   if (LACKS_PATTERN.test(parts.message)) return lacksFault;
+  const sense = SENSES_PATTERN.exec(parts.message)?.[1]?.toLowerCase();
+  if (sense !== undefined) return { code: 'unsupported_value', message: `This model takes no ${sense} input. Send text alone, or choose a model that does.`, param: 'messages', retryElsewhere: false };
+  if (TOKEN_RANGE_PATTERN.test(parts.message)) return rejectedFault({ ...parts, message: 'A token id is none of this model\'s vocabulary.' });
+  // What follows repeats the request, in the engine's notation.
+  if (UNREADABLE_PATTERN.test(parts.message)) return rejectedFault({ ...parts, message: parts.message.split(/[{;\n]/)[0]?.trim().replace(/:$/, '.') ?? '' });
   const meant = status >= 400 ? status : parts.code ?? 500;
   if (meant === 503) return parts.type === 'unavailable_error' && /loading/i.test(parts.message) ? loadingFault : busyFault;
   if (meant === 401 || meant === 404 || meant === 405) return failedFault;

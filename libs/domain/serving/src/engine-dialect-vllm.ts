@@ -16,7 +16,7 @@ export function vllmDialect(kind: EngineKind): EngineDialect {
     fieldsToStrip: [
       'priority', 'cache_salt', 'request_id', 'session_id', 'kv_transfer_params', 'ec_transfer_params', 'vllm_xargs', 'chat_template', 'chat_template_kwargs',
       'mm_processor_kwargs', 'media_io_kwargs', 'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'use_beam_search', 'best_of',
-      'ignore_eos', 'min_tokens', 'stream_interval', 'echo', 'add_generation_prompt', 'continue_final_message', 'truncate_prompt_tokens', 'documents', 'data_parallel_rank', 'add_special_tokens',
+      'ignore_eos', 'min_tokens', 'stream_interval', 'echo', 'add_generation_prompt', 'continue_final_message', 'truncate_prompt_tokens', 'documents', 'data_parallel_rank', 'add_special_tokens', 'prompt_embeds',
     ],
     readUsage,
     reportsUsageUnstreamed: () => true,

@@ -44,6 +44,16 @@ describe('llama.cpp', () => {
     expect(llama.readFault(404, { error: { message: 'File Not Found', type: 'not_found_error', code: 404 } })?.code).toBe('replica_failed');
     expect(llama.readFault(200, { choices: [] })).toBeUndefined();
   });
+
+  test.each([
+    ['image input is not supported - hint: if this is unexpected, you may need to provide the mmproj', 'unsupported_value', 'This model takes no image input. Send text alone, or choose a model that does.'],
+    ['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = [\n  {\n', 'request_rejected_by_engine', 'Failed to parse tools: Unsupported tool type.'],
+    ["Failed to parse messages: [json.exception.out_of_range.403] key 'text' not found", 'request_rejected_by_engine', "Failed to parse messages: [json.exception.out_of_range.403] key 'text' not found"],
+    ['[json.exception.type_error.302] type must be string, but is number', 'request_rejected_by_engine', '[json.exception.type_error.302] type must be string, but is number'],
+    ['vector::_M_range_check: __n (which is 99999999) >= this->size() (which is 49152)', 'request_rejected_by_engine', "A token id is none of this model's vocabulary."],
+  ])('says 500 to faults of the caller, which no other replica is asked about: %s', (message, code, told) => {
+    expect(llama.readFault(500, { error: { code: 500, message, type: 'server_error' } })).toMatchObject({ code, message: told, retryElsewhere: false });
+  });
 });
 
 describe('vLLM', () => {
@@ -53,6 +63,19 @@ describe('vLLM', () => {
     const last = { object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 } };
     expect(fold(vllm, [chunk(0, 1), chunk(1, 1), chunk(0, 2)]).completionTokens).toBe(3);
     expect(fold(vllm, [chunk(0, 1), chunk(1, 1), chunk(0, 2), last]).completionTokens).toBe(5);
+  });
+
+  test.each([
+    '{"object":"error","message":"M","type":"BadRequestError","param":null,"code":400}', '{"statusCode":400,"message":"M"}', '{"detail":"M"}', '{"error":"M"}', '{"error":{"object":"error","message":"M","type":"x","code":400}}',
+  ])('an error of any shape keeps its words: %s', (text) => {
+    const words = (message: string) => vllm.readFault(400, JSON.parse(text.replace('M', message)));
+    expect(words('no tools here')).toMatchObject({ code: 'request_rejected_by_engine', message: 'no tools here' });
+    expect(words("This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens")).toMatchObject({ code: 'context_length_exceeded', message: expect.stringContaining('2048') });
+  });
+
+  test('an error in a stream is one with the status that the engine meant', () => {
+    expect(vllm.readFault(200, { object: 'error', message: 'bad', type: 'BadRequestError', code: 400 })).toMatchObject({ code: 'request_rejected_by_engine', message: 'bad' });
+    expect(vllm.readFault(200, { error: { message: 'bad', http_status_code: 422 } })).toMatchObject({ code: 'request_rejected_by_engine', message: 'bad' });
   });
 
   test('a dead engine under status 200 is a fault that names nothing of the inside', () => {

@@ -13,6 +13,8 @@ export interface EngineStartSpec {
   readonly contextTokens: number;
   /** `engineOptions` of the endpoint, as they came; a driver refuses what it does not know. */
   readonly options: Readonly<Record<string, string | number | boolean>>;
+  /** Names of LoRA adapters that requests may ask for, where the engine is to have any. */
+  readonly adapters?: readonly string[] | undefined;
   /** Device index or UUID; null for a CPU. */
   readonly device: string | null;
   /** Where the engine runs already; null for an engine that is started here. */

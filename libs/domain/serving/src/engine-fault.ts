@@ -13,21 +13,24 @@ export interface EngineErrorParts {
   readonly code: number | undefined;
 }
 
-/** Reads `{error:{message,type,param,code}}`, `{error:"text"}` and `{detail:"text"}`; undefined when the body is none of them. */
+/** Reads `{error:{message,type,param,code}}`, `{error:"text"}`, `{detail:"text"}` and the same without an envelope, as older engines have it; undefined when the body is none of them. */
 export function readErrorParts(body: unknown): EngineErrorParts | undefined {
   if (!isRecord(body)) return undefined;
-  const error = recordAt(body, 'error');
-  if (error !== undefined) {
-    return {
-      message: textOf(error['message']),
-      type: textOf(error['type']),
-      param: typeof error['param'] === 'string' ? error['param'] : null,
-      code: typeof error['code'] === 'number' ? error['code'] : undefined,
-    };
-  }
+  const error = recordAt(body, 'error') ?? (body['object'] === 'error' || isBareFault(body) ? body : undefined);
+  if (error !== undefined) return partsOf(error);
   if (typeof body['error'] === 'string') return { message: body['error'], type: '', param: null, code: undefined };
   if (typeof body['detail'] === 'string' && body['choices'] === undefined) return { message: body['detail'], type: '', param: null, code: undefined };
   return undefined;
+}
+
+function partsOf(error: Readonly<Record<string, unknown>>): EngineErrorParts {
+  const status = [error['code'], error['statusCode'], error['http_status_code']].find((value) => typeof value === 'number');
+  return { message: textOf(error['message']), type: textOf(error['type']), param: typeof error['param'] === 'string' ? error['param'] : null, code: status };
+}
+
+/** `{statusCode,message}`: a body that says a message and answers nothing. */
+function isBareFault(body: Readonly<Record<string, unknown>>): boolean {
+  return typeof body['message'] === 'string' && typeof body['statusCode'] === 'number' && body['choices'] === undefined && body['data'] === undefined;
 }
 
 export function contextLengthFault(contextTokens: number | undefined, promptTokens: number | undefined): EngineFault {

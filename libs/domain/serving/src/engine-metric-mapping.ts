@@ -1,5 +1,5 @@
 import type { EngineKind } from '@penstock/contract-events';
-import type { EnginePace, EngineTelemetry } from './engine-probe.js';
+import type { EngineAdapters, EnginePace, EngineTelemetry } from './engine-probe.js';
 
 /** One sample of Prometheus text. */
 export interface MetricSample {
@@ -9,7 +9,7 @@ export interface MetricSample {
   readonly labels?: string | undefined;
 }
 
-type TelemetryField = Exclude<keyof EngineTelemetry, 'pace' | 'kvTokens'>;
+type TelemetryField = Exclude<keyof EngineTelemetry, 'pace' | 'kvTokens' | 'adapters'>;
 
 /**
  * Which metric of an engine carries which figure. Names match exactly; of several names the first one present counts
@@ -61,6 +61,9 @@ export const engineMetricMapping: Readonly<Record<EngineKind, Readonly<Record<Te
 const FIRST_TOKEN = ['vllm:time_to_first_token_seconds'];
 const TOKEN_GAP = ['vllm:inter_token_latency_seconds', 'vllm:time_per_output_token_seconds'];
 const CACHE_CONFIG = 'vllm:cache_config_info';
+const ADAPTERS = 'vllm:lora_requests_info';
+/** Adapters that one engine is taken to work with at once; more are passed over. */
+const ACTIVE_ADAPTERS_MAX = 1_024;
 
 /** Reads an engine's load out of its metrics; undefined when a figure that the engine must report is absent (absent is not zero). */
 export function readTelemetry(kind: EngineKind, samples: readonly MetricSample[]): EngineTelemetry | undefined {
@@ -78,7 +81,7 @@ export function readTelemetry(kind: EngineKind, samples: readonly MetricSample[]
   if (running === undefined || waiting === undefined || promptTokensTotal === undefined || completionTokensTotal === undefined) return undefined;
   const kvCacheUsage = read('kvCacheUsage');
   const usage = kvCacheUsage === undefined ? null : Math.min(kvCacheUsage, 1);
-  return { running, waiting, promptTokensTotal, completionTokensTotal, kvCacheUsage: usage, pace: paceOf(totals), kvTokens: kvTokensOf(samples) };
+  return { running, waiting, promptTokensTotal, completionTokensTotal, kvCacheUsage: usage, pace: paceOf(totals), kvTokens: kvTokensOf(samples), adapters: adaptersOf(samples) };
 }
 
 function paceOf(totals: ReadonlyMap<string, number>): EnginePace | null {
@@ -101,4 +104,23 @@ function kvTokensOf(samples: readonly MetricSample[]): number | null {
 function labelNumber(labels: string | undefined, name: string): number | undefined {
   const digits = new RegExp(`(?:^|,)\\s*${name}="(\\d+)"`).exec(labels ?? '')?.[1];
   return digits === undefined ? undefined : Number(digits);
+}
+
+/**
+ * vLLM says in labels which adapters its requests name, and the value is when it said so (Unix seconds): series of earlier times stay,
+ * so the newest one counts. null for an engine that was started without adapters. What it serves is not among its metrics.
+ */
+function adaptersOf(samples: readonly MetricSample[]): EngineAdapters | null {
+  let newest: MetricSample | undefined;
+  for (const sample of samples) if (sample.name === ADAPTERS && sample.value >= (newest?.value ?? -Infinity)) newest = sample;
+  if (newest === undefined) return null;
+  const names = [...labelNames(newest.labels, 'running_lora_adapters'), ...labelNames(newest.labels, 'waiting_lora_adapters')];
+  const slots = labelNumber(newest.labels, 'max_lora');
+  return { served: null, active: [...new Set(names)].slice(0, ACTIVE_ADAPTERS_MAX), slots: slots === undefined || slots < 1 ? null : slots };
+}
+
+/** A list with commas between its names. */
+function labelNames(labels: string | undefined, name: string): readonly string[] {
+  const list = new RegExp(`(?:^|,)\\s*${name}="([^"]*)"`).exec(labels ?? '')?.[1] ?? '';
+  return list.split(',').map((one) => one.trim()).filter((one) => one !== '');
 }

@@ -1,3 +1,4 @@
+import type { AdapterReport } from '@penstock/contract-commands';
 import type { EngineKind } from '@penstock/contract-events';
 
 /** How to reach one engine. */
@@ -22,11 +23,21 @@ export interface EngineTelemetry {
   readonly pace?: EnginePace | null;
   /** Tokens that its key-value cache holds; null, or left out, where the engine does not say. */
   readonly kvTokens?: number | null;
+  /** null, or left out, for an engine without adapters. */
+  readonly adapters?: EngineAdapters | null;
 }
+
+/** What an engine says of its LoRA adapters: see {@link AdapterReport}. */
+export type EngineAdapters = Pick<AdapterReport, 'served' | 'active' | 'slots'>;
 
 /** What routers and scalers need of it, as agents send it on. */
 export function loadOf({ running, waiting, kvCacheUsage, promptTokensTotal, completionTokensTotal }: EngineTelemetry) {
   return { running, waiting, kvCacheUsage, promptTokensTotal, completionTokensTotal };
+}
+
+/** What gateways and routers are told of its adapters; undefined for an engine without. */
+export function adapterReportOf(replica: Pick<AdapterReport, 'replicaId' | 'endpointId'>, { adapters }: EngineTelemetry, sentAtMs: number): AdapterReport | undefined {
+  return adapters === undefined || adapters === null ? undefined : { replicaId: replica.replicaId, endpointId: replica.endpointId, sentAtMs, ...adapters };
 }
 
 /** How long tokens took, counted since the engine started. */

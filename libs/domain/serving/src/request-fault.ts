@@ -46,6 +46,8 @@ function describeIssue(issue: Issue, path: readonly PropertyKey[], value: unknow
       return 'discriminator' in issue && typeof value === 'string'
         ? fault('invalid_value', `Invalid value for ${name}: ${quote(value)}. ${issue.message}.`)
         : fault('invalid_type', `Invalid type for ${name}: ${describeValue(value)} is not one of the kinds this parameter takes.`);
+    case 'invalid_key':
+      return fault('invalid_value', `Invalid value for ${name}: ${issue.issues[0]?.message ?? issue.message}.`);
     default:
       return fault('invalid_value', `Invalid value for ${name}: ${issue.message}.`);
   }
@@ -68,8 +70,15 @@ function tooBig(issue: Extract<Issue, { code: 'too_big' }>, name: string, value:
 /** `['messages', 0, 'role']` as `messages[0].role`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   let text = '';
-  for (const part of path) text += typeof part === 'number' ? `[${part}]` : `${text === '' ? '' : '.'}${String(part)}`;
+  for (const part of path) text += typeof part === 'number' ? `[${part}]` : `${text === '' ? '' : '.'}${shown(String(part))}`;
   return text;
+}
+
+/** A longer name is the client's own, and is not repeated whole. */
+const SHOWN_NAME_MAX = 100;
+
+function shown(name: string): string {
+  return name.length > SHOWN_NAME_MAX ? `${name.slice(0, SHOWN_NAME_MAX)}…` : name;
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {

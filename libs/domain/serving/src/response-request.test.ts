@@ -1,10 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { responseRequest } from '@penstock/contract-http';
+import { readJson } from './read-json.js';
 import { toChatBody } from './response-request.js';
 
-const chatOf = (body: object, earlier: Parameters<typeof toChatBody>[1] = []) => {
-  const translated = toChatBody(responseRequest.parse({ model: 'm', ...body }), earlier);
-  return translated.kind === 'chat' ? translated.body : translated.fault;
+function translate(text: string, earlier: Parameters<typeof toChatBody>[2] = []) {
+  const read = readJson(text);
+  if (read.kind === 'fault') throw new Error(read.fault.message);
+  return toChatBody(read.document, responseRequest.parse(read.document.value), earlier);
+}
+
+const chatOf = (body: object): unknown => {
+  const translated = translate(JSON.stringify({ model: 'm', ...body }));
+  return translated.kind === 'chat' ? JSON.parse(translated.text) : translated.fault;
 };
 
 describe('a response as a chat', () => {
@@ -12,6 +19,11 @@ describe('a response as a chat', () => {
     expect(chatOf({ input: 'hi', instructions: 'be brief', max_output_tokens: 5, reasoning: { effort: 'low' }, top_k: 3, store: true })).toEqual({
       model: 'm', messages: [{ role: 'system', content: 'be brief' }, { role: 'user', content: 'hi' }], stream: false, max_completion_tokens: 5, reasoning_effort: 'low', top_k: 3,
     });
+  });
+
+  test('what means the same in a chat keeps its bytes, and several choices are none of a response', () => {
+    const translated = translate('{"model":"m","input":"hi","seed":9007199254740993,"top_k":1.0,"n":3,"messages":[],"store":false}');
+    expect(translated).toEqual({ kind: 'chat', text: '{"model":"m","seed":9007199254740993,"top_k":1.0,"messages":[{"role":"user","content":"hi"}],"stream":false}' });
   });
 
   test('calls of tools and what they gave belong to the turn they were made in', () => {

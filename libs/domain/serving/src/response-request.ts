@@ -1,15 +1,16 @@
 import { responseRequest, type ApiFault, type ResponseInputItem, type ResponseRequest } from '@penstock/contract-http';
+import { editJson } from './edit-json.js';
 import { isRecord } from './json-fields.js';
 import type { JsonDocument } from './read-json.js';
 import { faultOfIssues } from './request-fault.js';
 
 export type CheckedResponseRequest = { readonly kind: 'checked'; readonly request: ResponseRequest } | { readonly kind: 'fault'; readonly fault: ApiFault };
-export type ChatTranslation = { readonly kind: 'chat'; readonly body: Readonly<Record<string, unknown>> } | { readonly kind: 'fault'; readonly fault: ApiFault };
+export type ChatTranslation = { readonly kind: 'chat'; /** The body as JSON. */ readonly text: string } | { readonly kind: 'fault'; readonly fault: ApiFault };
 
 /** Fields that become something else in a chat, or concern us alone; all others are passed on. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   'model', 'input', 'instructions', 'stream', 'store', 'previous_response_id', 'max_output_tokens', 'tools', 'tool_choice', 'text', 'reasoning', 'truncation', 'metadata', 'background',
-  'include', 'prompt', 'conversation', 'max_tool_calls', 'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'safety_identifier', 'stream_options', 'top_logprobs', 'user',
+  'include', 'prompt', 'conversation', 'max_tool_calls', 'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'safety_identifier', 'stream_options', 'top_logprobs', 'user', 'n', 'logprobs',
 ]);
 /** What cannot be said to an engine; leaving it out in silence would answer another question. */
 const UNSUPPORTED_FIELDS = ['conversation', 'prompt'] as const;
@@ -27,32 +28,31 @@ export function inputItemsOf({ input }: ResponseRequest): readonly ResponseInput
   return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
 }
 
-/** The same question as the body of a chat. `earlier` are the items that a stored response goes on from. */
-export function toChatBody(request: ResponseRequest, earlier: readonly ResponseInputItem[]): ChatTranslation {
+/**
+ * The same question as the body of a chat; what means the same in both passes byte by byte. `earlier` are the items that a stored
+ * response goes on from.
+ */
+export function toChatBody({ text: source, members }: JsonDocument, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ChatTranslation {
   const messages: ChatMessage[] = typeof request.instructions === 'string' && request.instructions !== '' ? [{ role: 'system', content: request.instructions }] : [];
   for (const [index, item] of [...earlier, ...inputItemsOf(request)].entries()) {
     const fault = addItem(messages, item, `input[${Math.max(0, index - earlier.length)}]`);
     if (fault !== undefined) return { kind: 'fault', fault };
   }
   const { text, reasoning } = request;
-  const passed = Object.fromEntries(Object.entries(request).filter(([key]) => !OWN_FIELDS.has(key)));
-  return {
-    kind: 'chat',
-    body: {
-      ...passed,
-      model: request.model,
-      messages,
-      stream: request.stream === true,
-      ...present('max_completion_tokens', request.max_output_tokens),
-      ...present('tools', request.tools?.map(({ name, description, parameters, strict }) => ({
-        type: 'function', function: { name, ...present('description', description), ...present('parameters', parameters), ...present('strict', strict) },
-      }))),
-      ...present('tool_choice', toolChoiceOf(request.tool_choice)),
-      ...present('response_format', responseFormatOf(text?.format)),
-      ...present('verbosity', text?.verbosity),
-      ...present('reasoning_effort', reasoning?.effort),
-    },
+  const set = {
+    model: request.model,
+    messages,
+    stream: request.stream === true,
+    ...present('max_completion_tokens', request.max_output_tokens),
+    ...present('tools', request.tools?.map(({ name, description, parameters, strict }) => ({
+      type: 'function', function: { name, ...present('description', description), ...present('parameters', parameters), ...present('strict', strict) },
+    }))),
+    ...present('tool_choice', toolChoiceOf(request.tool_choice)),
+    ...present('response_format', responseFormatOf(text?.format)),
+    ...present('verbosity', text?.verbosity),
+    ...present('reasoning_effort', reasoning?.effort),
   };
+  return { kind: 'chat', text: editJson(source, members, { set, remove: OWN_FIELDS }) };
 }
 
 interface ChatMessage {

@@ -65,9 +65,12 @@ export class ResponseStream {
     return this.final;
   }
 
-  /** The last event of a response that broke off after it began. */
-  failure(message: string): ResponseEvent {
-    return this.event('response.failed', { response: this.snapshot({ status: 'failed', error: { code: 'server_error', message } }) });
+  /** The last events of a response that failed in the middle of its stream; the first ones, too, where it had not begun. */
+  failure(message: string): readonly ResponseEvent[] {
+    const events: ResponseEvent[] = [];
+    this.begin(events);
+    events.push(this.event('response.failed', { response: this.snapshot({ status: 'failed', error: { code: 'server_error', message } }) }));
+    return events;
   }
 
   private take(step: { readonly chunks: readonly ChatChunk[]; readonly outcome: ResponseStep['outcome'] }): ResponseStep {

@@ -1,7 +1,7 @@
 import type { ReplicaTelemetry } from '@penstock/contract-commands';
 import type { EngineKind } from '@penstock/contract-events';
 import type { ReplicaCommand, ReplicaState } from '@penstock/domain-lifecycle';
-import { loadOf, type EngineProcess, type PulledArtifact } from '@penstock/domain-serving';
+import { adapterReportOf, loadOf, type EngineProcess, type PulledArtifact } from '@penstock/domain-serving';
 import type { Logger, Timers } from '@penstock/kernel';
 import type { AgentConfig } from './agent-config.js';
 import type { NodeMemory } from './agent-memory.js';
@@ -127,6 +127,8 @@ export class ReplicaSupervisor {
     if (!stands) this.lastAnswerMs = nowMs;
     const sample: ReplicaTelemetry = { replicaId: this.replicaId, endpointId: this.endpointId, sentAtMs: nowMs, ...loadOf(telemetry) };
     parts.ports.signals.publish(`tele.replica.${this.replicaId}`, sample);
+    const adapters = adapterReportOf(this, telemetry, nowMs);
+    if (adapters !== undefined) parts.ports.signals.publish(`tele.adapters.${this.replicaId}`, adapters);
     await this.curve.observe(telemetry, nowMs);
     if (stands) await this.onSilence(nowMs);
   }

@@ -58,6 +58,7 @@ export function planStart(replica: ReplicaState, fromPhase: StartingPhase, catal
       slots: endpoint.serving.slotsPerReplica,
       contextTokens: registered.contextTokensMax > 0 ? Math.min(endpoint.serving.contextTokens, registered.contextTokensMax) : endpoint.serving.contextTokens,
       options: endpoint.engineOptions,
+      adapters: endpoint.adapters?.map(({ name }) => name),
       device: devices.length === 0 ? null : devices.join(','),
       attachedUrl: attached,
       logFile: `${folder}/engine.log`,

@@ -42,6 +42,17 @@ describe('a batch job', () => {
     expect(left.objects[0]?.key).toContain('/result/output-');
   });
 
+  test('may be of responses, and keeps its result files for as long as was asked', async () => {
+    await world.startWorker();
+    const input = await world.uploadText(lineText('r1').replace('/v1/chat/completions', '/v1/responses'));
+    const batch = await world.ended((await world.createBatch(input, { endpoint: '/v1/responses', outputExpiresAfterSeconds: 3_600 })).id);
+    expect(batch).toMatchObject({ status: 'completed', endpoint: '/v1/responses' });
+    const reply = await world.commands.send(getFile, { organisationId: ORGANISATION, fileId: batch.output_file_id ?? '' });
+    expect(reply).toMatchObject({ kind: 'ok', value: { file: { purpose: 'batch_output' } } });
+    if (reply.kind === 'ok') expect((reply.value.file.expires_at ?? 0) - reply.value.file.created_at).toBe(3_600);
+    expect(world.gateway.seen.map(({ path }) => path)).toEqual(['/v1/responses']);
+  });
+
   test('sends each body as the customer wrote it, to the last digit', async () => {
     await world.startWorker();
     const body = '{ "model":"m","custom":"r1", "seed": 12345678901234567890 }';

@@ -74,10 +74,12 @@ export class ResultAssembler {
   }
 
   private async register(job: BatchJobState, kind: Kind, file: { fileId: string; objectKey: string; bytes: number; digest: string }): Promise<void> {
+    const nowMs = this.ports.clock.now();
     const data = {
-      ...file, organisationId: job.organisationId, projectId: job.projectId, filename: `${job.batchId}_${kind}.jsonl`, purpose: 'batch_output' as const, expiresAt: null,
+      ...file, organisationId: job.organisationId, projectId: job.projectId, filename: `${job.batchId}_${kind}.jsonl`, purpose: 'batch_output' as const,
+      expiresAt: job.outputExpiresAfterSeconds === undefined ? null : new Date(nowMs + job.outputExpiresAfterSeconds * 1_000).toISOString(),
     };
-    const outcome = await handleCommand(this.ports.log, fileDecider, fileRef(file.fileId), { kind: 'register', nowMs: this.ports.clock.now(), data }, metadataOf(this.ports, job.batchId));
+    const outcome = await handleCommand(this.ports.log, fileDecider, fileRef(file.fileId), { kind: 'register', nowMs, data }, metadataOf(this.ports, job.batchId));
     if (outcome.kind === 'refused') throw new Error(`The ${kind} file of ${job.batchId} cannot be registered: ${outcome.refusal.message}`);
     // The same bytes were registered before, by another worker or before a crash: that copy stays.
     if (outcome.state !== null && outcome.state.objectKey !== file.objectKey) await this.ports.objects.delete(file.objectKey);

@@ -26,6 +26,7 @@ describe('the official SDK', () => {
     expect(JSON.stringify(data)).not.toMatch(/inner|secret/);
     const requestId = response.headers.get('x-request-id');
     expect(requestId).toMatch(/^req_[0-9a-f]{32}$/);
+    expect(['openai-version', 'openai-organization', 'openai-project', 'openai-processing-ms'].map((name) => response.headers.get(name))).toEqual(['2020-10-01', 'org_root', 'proj_root', expect.stringMatching(/^\d+$/)]);
     expect(allRequests()[0]?.headers).toMatchObject({ 'x-request-id': requestId, 'accept-encoding': 'identity' });
     expect(await world.usage(1)).toMatchObject([{ requestId, status: 'completed', stream: false, promptTokens: 5, completionTokens: 4, tokensEstimated: false, finishReason: 'length', endpointId: 'ep_1', httpStatus: 200 }]);
   });

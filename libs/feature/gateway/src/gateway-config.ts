@@ -34,5 +34,7 @@ export const gatewayConfig = serviceConfig.extend({
   /** A stream that waits longer than this gets its headers and heartbeats before its first token. */
   EARLY_HEADERS_AFTER_MS: milliseconds(10_000),
   HEARTBEAT_INTERVAL_MS: milliseconds(5_000),
+  /** Origins whose pages may call the public API from a browser, with commas between them; `*` for all, nothing for none. */
+  CORS_ORIGINS: z.string().max(10_000).default('*').transform((text) => text.split(',').map((origin) => origin.trim()).filter((origin) => origin !== '')),
 });
 export type GatewayConfig = z.infer<typeof gatewayConfig>;

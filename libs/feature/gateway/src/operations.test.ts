@@ -1,5 +1,6 @@
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { admitRequest } from '@penstock/contract-commands';
 import { embeddingList, moderationAnswer, responseObject, textCompletion } from '@penstock/contract-http';
 import { eventually } from '@penstock/testing-kit';
 import OpenAI, { BadRequestError, NotFoundError } from 'openai';
@@ -88,6 +89,20 @@ describe('completions', () => {
     expect(requests()).toHaveLength(0);
   });
 
+  test('bring along neither another input nor what is meant for the platform', async () => {
+    await client().completions.create({ model: MODEL, prompt: 'x', prompt_embeds: 'AAAA', messages: [], metadata: {}, store: true, top_k: 3 } as unknown as OpenAI.CompletionCreateParamsNonStreaming);
+    expect(Object.keys(requests()[0]?.body ?? {}).sort()).toEqual(['cache_salt', 'max_tokens', 'model', 'prompt', 'stream', 'top_k']);
+  });
+
+  test.each([true, false])('of no tokens show none, whatever an engine needs to write (streamed: %p)', async (isStreamed) => {
+    const response = await post('/v1/completions', { model: MODEL, prompt: 'once', max_tokens: 0, logprobs: 1, ...(isStreamed ? { stream: true } : {}) });
+    const [chunk] = isStreamed ? (await readEvents(response)).slice(-2, -1).map((event) => JSON.parse(event) as unknown) : [await response.json()];
+    expect(chunk).toMatchObject({ choices: [{ index: 0, text: '', logprobs: null, finish_reason: 'length' }] });
+    expect(requests()[0]?.body).toMatchObject({ max_tokens: 1 });
+    await post('/v1/completions', { model: MODEL, prompt: 'once', max_tokens: 0, echo: true });
+    expect(requests().map(({ body }) => body).find((body) => body['echo'] === true)).toMatchObject({ max_tokens: 0 });
+  });
+
   test('say of a prompt that is too long which field it came in', async () => {
     everywhere(({ response }) => void response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: `This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens`, type: 'BadRequestError', param: 'input_tokens', code: 400 } })));
     await expect(client().completions.create({ model: MODEL, prompt: 'x' })).rejects.toMatchObject({ constructor: BadRequestError, code: 'context_length_exceeded', param: 'prompt' });
@@ -160,6 +175,11 @@ describe('embeddings', () => {
     expect(requests()).toHaveLength(0);
   });
 
+  test('bring nothing along that an engine would fetch, or that would let it mix tenants', async () => {
+    await post('/v1/embeddings', { model: MODEL, input: 'x', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/' } }] }], cache_salt: 'theirs', kv_transfer_params: {}, request_id: 'x' });
+    expect(requests()[0]?.body).toEqual({ model: 'inner-model', input: 'x', encoding_format: 'float', cache_salt: expect.not.stringContaining('theirs') });
+  });
+
   test('of a model that has no vectors are an error, not zeros', async () => {
     everywhere(json({ data: [{ index: 0, object: 'embedding', embedding: [null, null] }], usage: { prompt_tokens: 1, total_tokens: 1 } }));
     expect((await post('/v1/embeddings', { model: MODEL, input: 'x' })).status).toBe(502);
@@ -200,6 +220,38 @@ describe('responses', () => {
     expect((await world.fetch(`/v1/responses/${kept.id}`, { key })).status).toBe(404);
     await client().responses.delete(kept.id);
     await expect(client().responses.create({ model: MODEL, input: 'x', previous_response_id: kept.id })).rejects.toMatchObject({ code: 'response_not_found', param: 'previous_response_id' });
+  });
+
+  test('have input that is listed page by page, is counted before it is sent, and no answer to cancel', async () => {
+    const input = ['a', 'b', 'c'].map((content) => ({ role: 'user' as const, content }));
+    const { id } = await client().responses.create({ model: MODEL, input, store: true });
+    const texts: string[] = [];
+    for await (const item of client().responses.inputItems.list(id, { limit: 2, order: 'asc' })) texts.push(JSON.stringify(item));
+    expect(texts.map((text) => /"text":"(.)"/.exec(text)?.[1])).toEqual(['a', 'b', 'c']);
+    await expect(client().responses.inputItems.list(id, { after: 'item_x' })).rejects.toMatchObject({ status: 400, param: 'after' });
+    await expect(client().responses.cancel(id)).rejects.toMatchObject({ constructor: BadRequestError, code: 'unsupported_operation', message: expect.stringContaining('Cannot cancel a synchronous response') });
+    await expect(client().responses.cancel('resp_x')).rejects.toThrow(NotFoundError);
+    everywhere(json({ count: 3, max_model_len: 9, tokens: [7, 8, 9], token_strs: null }));
+    const tools = [{ type: 'function' as const, name: 'f', parameters: {}, strict: null }];
+    expect(await client().responses.inputTokens.count({ model: MODEL, input: 'd', instructions: 'brief', tools, previous_response_id: id })).toEqual({ object: 'response.input_tokens', input_tokens: 3 });
+    expect(requests().at(-1)).toMatchObject({ path: '/tokenize', body: { model: 'inner-model', tools: [{ type: 'function', function: { name: 'f' } }] } });
+    expect((requests().find(({ path }) => path === '/tokenize')?.body['messages'] as { content: string }[]).map(({ content }) => content)).toEqual(['brief', 'a', 'b', 'c', 't0 t1 t2 ', 'd']);
+  });
+
+  test('that are refused after their headers are failed from their first event to their last', async () => {
+    const slow = await startWorld({ settings: { EARLY_HEADERS_AFTER_MS: '1', HEARTBEAT_INTERVAL_MS: '1' } });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    slow.commands.serve(admitRequest, async () => {
+      await released;
+      return { kind: 'refused', refusal: { code: 'queue_timeout', message: 'The queue was too long.' } };
+    });
+    const stream = await new OpenAI({ apiKey: slow.key, baseURL: `${slow.url}/v1`, maxRetries: 0 }).responses.create({ model: MODEL, input: 'x', stream: true });
+    release();
+    const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+    for await (const event of stream) events.push(event);
+    await slow.close();
+    expect(events.map(({ type, sequence_number: number }) => [number, type])).toEqual([[0, 'response.created'], [1, 'response.in_progress'], [2, 'response.failed']]);
+    expect(events.at(-1)).toMatchObject({ response: { status: 'failed', error: { code: 'server_error', message: 'The queue was too long.' } } });
   });
 
   test('that break off are failed, and counted', async () => {
@@ -264,6 +316,8 @@ describe('ranking, scoring, classes and tokens', () => {
     everywhere(json({ prompt: 'hello world' }));
     expect(await (await post('/v1/detokenize', { model: MODEL, tokens: [7, 8] })).json()).toEqual({ prompt: 'hello world' });
     expect((await post('/v1/tokenize', { model: MODEL })).status).toBe(400);
+    const remote = await post('/v1/tokenize', { model: MODEL, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://127.0.0.1/' } }] }] });
+    expect([remote.status, await remote.json()]).toMatchObject([400, { error: { code: 'unsupported_value', param: 'messages[0].content[0].image_url' } }]);
     everywhere(answerAll);
     await world.chat({});
     expect(await world.usage(1)).toHaveLength(1);

@@ -1,5 +1,4 @@
 import { routes } from '@penstock/contract-http';
-import type { RoutingMemories } from '@penstock/domain-routing';
 import { startService, type RunningService } from '@penstock/feature-shell';
 import { KeyUses } from './access/key-uses.js';
 import { AdmissionDesk } from './chat/admission.js';
@@ -14,13 +13,14 @@ import { RetryBudgets } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
 import { RequestBook } from './explain/request-book.js';
-import { openRoutingKnowledge } from './chat/routing-knowledge.js';
+import { openRoutingKnowledge, type RoutingKnowledge } from './chat/routing-knowledge.js';
 import type { GatewayConfig } from './gateway-config.js';
 import { GatewayMetrics } from './gateway-metrics.js';
 import { GatewayModule, routeGroups } from './gateway.module.js';
 import type { GatewayPorts } from './gateway-ports.js';
 import { closeViews, followViews, type GatewayViews } from './gateway-views.js';
 import { CallerCheck } from './http/caller.js';
+import { answerCrossOrigin } from './http/cross-origin.js';
 import { FaultFilter } from './http/fault-filter.js';
 import { OpenStreams } from './http/open-streams.js';
 import { DirectRoutes, type DirectRoute } from './http/direct-routes.js';
@@ -58,7 +58,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
   const lent = new LentSlots(gatewayId, ports);
   await lent.start(ports.signals, views.fleet);
   const knowledge = await openRoutingKnowledge(gatewayId, views, ports);
-  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, memories: knowledge.memories, limits: new RequestLimits(quotas, () => views.access.state()) });
+  const chat = chatParts(config, ports, views, { gatewayId, router, metrics, lent, knowledge, limits: new RequestLimits(quotas, () => views.access.state()) });
   router.onNew(() => {
     chat.leases.renewAll();
     lent.reportSoon();
@@ -93,6 +93,7 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         app.useGlobalFilters(new FaultFilter(chat.logger));
         state.streams = app.get(OpenStreams);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
+        answerCrossOrigin(instance, config.CORS_ORIGINS);
         const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
         await registerRoutes(instance, groups, { ...parts, stored });
         const direct = new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));
@@ -131,10 +132,11 @@ function loopbackUrl(url: string): string {
   return `${protocol}//${hostname === '0.0.0.0' || hostname === '[::]' ? '127.0.0.1' : hostname}:${port}`;
 }
 
-function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; memories: RoutingMemories }): ChatParts {
+function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayViews, own: { gatewayId: string; router: RouterWatch; metrics: GatewayMetrics; limits: RequestLimits; lent: LentSlots; knowledge: RoutingKnowledge }): ChatParts {
   const leases = new LeaseBook(own.gatewayId, own.lent, ports);
-  const chooser = new ReplicaChooser(views.fleet, leases, own.memories, ports);
-  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories: own.memories });
+  const { memories, adapters } = own.knowledge;
+  const chooser = new ReplicaChooser(views.fleet, leases, memories, { ...ports, adapters });
+  const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories, adapters });
   const retries = new RetryBudgets(() => ports.clock.now());
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), hedged: new RequestBook(HEDGED_REQUESTS_MAX), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

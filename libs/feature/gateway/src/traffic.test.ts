@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { removeTrafficSplit, setTrafficSplit } from '@penstock/contract-commands';
+import { removeTrafficSplit, retireEndpoint, setTrafficSplit } from '@penstock/contract-commands';
 import { trafficSplitBody, trafficSplitList } from '@penstock/contract-http';
 import { ADMIN_KEY, deploy, startWorld, type World } from './gateway-world-suite.js';
 
@@ -25,6 +25,24 @@ afterAll(() => world.close());
 
 const admin = (path: string, init: RequestInit = {}) => world.fetch(path, { ...init, key: ADMIN_KEY });
 const set = (body: object) => admin('/admin/v1/traffic-splits', { method: 'POST', body: JSON.stringify(body) });
+
+describe('a model', () => {
+  test('is deleted by whoever may retire its endpoint, and a name that several share is not', async () => {
+    const retired: string[] = [];
+    world.commands.serve(retireEndpoint, ({ endpointId }) => {
+      retired.push(endpointId);
+      return { kind: 'ok', value: { endpointId } };
+    });
+    await deploy(world.append, 'ep_slash', 'meta/llama', null);
+    expect(await (await admin('/v1/models/meta%2Fllama', { method: 'DELETE' })).json()).toEqual({ id: 'meta/llama', object: 'model', deleted: true });
+    expect((await world.fetch('/v1/models/meta/llama', { method: 'DELETE', key: world.key })).status).toBe(403);
+    expect((await admin('/v1/models/nope', { method: 'DELETE' })).status).toBe(404);
+    await set({ model: 'shared', targets: [{ endpoint: 'ep_1', weight: 1 }], reason: 'x' });
+    expect(await (await admin('/v1/models/shared', { method: 'DELETE' })).json()).toMatchObject({ error: { code: 'unsupported_operation', param: 'model', message: expect.stringContaining('/admin/v1/traffic-splits/split_1') } });
+    await admin('/admin/v1/traffic-splits/split_1', { method: 'DELETE' });
+    expect(retired).toEqual(['ep_slash']);
+  });
+});
 
 describe('traffic splits', () => {
   test('are set, listed and removed; a name of one is a model like any other', async () => {

@@ -1,7 +1,7 @@
 import type { deployEndpoint, retireEndpoint } from '@penstock/contract-commands';
 import { asCatalogueEvent } from '@penstock/contract-events';
 import {
-  checkDeployment, endpointDecider, endpointKey, endpointRef, evolveModelVersion, isModelVersionEvent, modelVersionRef, scopedName,
+  adapterProblem, checkDeployment, endpointDecider, endpointKey, endpointRef, evolveModelVersion, isModelVersionEvent, modelVersionRef, scopedName,
   type CatalogState, type EndpointEvent, type ModelVersionState,
 } from '@penstock/domain-catalog';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
@@ -41,6 +41,9 @@ export class EndpointDesk {
     // A name that stands already is the aggregate's to judge: the same settings again are no fault, whatever the checks say today.
     const isKnown = catalog.endpointIdByName.has(name);
     if (modelVersion === undefined || (check.kind === 'refused' && !isKnown)) return check.kind === 'refused' ? check : refused({ code: 'not_found', message: 'The model version is not there.' });
+    // What an endpoint may change later is judged for one that stands, too.
+    const problem = adapterProblem({ name: request.name, organisationId: request.organisationId, adapters: request.adapters ?? [] }, modelVersion, catalog);
+    if (problem !== undefined) return refused(problem);
     const first = Math.max(1, catalog.generationByName.get(name) ?? 0);
     for (let generation = first; generation < first + GENERATION_STEPS_MAX; generation += 1) {
       const endpointId = derivedId('ep', endpointKey(request.name, request.organisationId, generation));
@@ -55,8 +58,8 @@ export class EndpointDesk {
     return outcome.kind === 'refused' ? refused(outcome.refusal) : ok({ endpointId: request.endpointId });
   }
 
-  private async append({ rules, ...data }: DeployRequest & { readonly endpointId: string; readonly engine: ModelVersionState['engine'] }, causation: Causation): Promise<HandlerOutcome<DeployReply>> {
-    const outcome = await handleCommand(this.ports.log, endpointDecider, endpointRef(data.endpointId), { kind: 'deploy', data, rules }, newCommand(this.ports, causation));
+  private async append({ rules, adapters, ...data }: DeployRequest & { readonly endpointId: string; readonly engine: ModelVersionState['engine'] }, causation: Causation): Promise<HandlerOutcome<DeployReply>> {
+    const outcome = await handleCommand(this.ports.log, endpointDecider, endpointRef(data.endpointId), { kind: 'deploy', data, rules, adapters }, newCommand(this.ports, causation));
     if (outcome.kind === 'refused') return refused(outcome.refusal);
     return ok({ endpointId: data.endpointId, created: outcome.events.length > 0, sequence: outcome.lastSequence });
   }

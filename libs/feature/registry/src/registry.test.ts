@@ -127,6 +127,21 @@ describe('registering a model version', () => {
     expect(types()).toContain('model-version.tensors-read.v1');
   });
 
+  test('adapters come with a deployment, may change with the next one, and have to suit the engine', async () => {
+    const instance = await start();
+    const { modelVersionId } = valueOf(await register(instance, { engine: 'engine-sim', source: { kind: 'none' } }));
+    const adapters = [{ name: 'sql', source: null }];
+    const { endpointId } = valueOf(await deploy(instance, modelVersionId, { adapters }));
+    const known = () => instance.catalog.state().endpoints.get(endpointId)?.adapters;
+    await eventually(known, (found) => found?.length === 1);
+    expect(valueOf(await deploy(instance, modelVersionId)).created).toBe(false);
+    expect(await deploy(instance, modelVersionId, { adapters: [{ name: 'sql', source: { kind: 'directory', path: '/loras/sql' } }] })).toMatchObject({ kind: 'refused', refusal: { param: 'adapters' } });
+    await deploy(instance, modelVersionId, { adapters: [...adapters, { name: 'support', source: null }] });
+    await eventually(known, (found) => found?.length === 2);
+    expect(await deploy(instance, modelVersionId, { name: 'model:sql' })).toMatchObject({ kind: 'refused', refusal: { code: 'already_exists', param: 'name' } });
+    expect(types().filter((type) => type === 'endpoint.adapters-set.v1')).toHaveLength(2);
+  });
+
   test('an unexpected failure is tried again a few times, then told', async () => {
     const inspector = new ScriptedInspector(() => Promise.reject(new Error('too many open files')));
     const instance = await start(inspector);

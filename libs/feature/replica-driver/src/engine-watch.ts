@@ -1,7 +1,7 @@
 import type { PullProgress, ReplicaTelemetry } from '@penstock/contract-commands';
 import type { FleetState, ReplicaState } from '@penstock/domain-lifecycle';
 import type { LiveProjection } from '@penstock/kernel';
-import { loadOf } from '@penstock/domain-serving';
+import { adapterReportOf, loadOf } from '@penstock/domain-serving';
 import type { ReplicaDriverConfig } from './driver-config.js';
 import type { ReplicaDriverPorts } from './driver-ports.js';
 
@@ -58,5 +58,7 @@ export class EngineWatch {
     this.loads.set(replicaId, { atMs: sentAtMs, requests: telemetry.running + telemetry.waiting });
     const body: ReplicaTelemetry = { replicaId, endpointId, sentAtMs, ...loadOf(telemetry) };
     signals.publish(`tele.replica.${replicaId}`, body);
+    const adapters = adapterReportOf({ replicaId, endpointId }, telemetry, sentAtMs);
+    if (adapters !== undefined) signals.publish(`tele.adapters.${replicaId}`, adapters);
   }
 }

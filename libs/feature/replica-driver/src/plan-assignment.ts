@@ -17,5 +17,6 @@ export function planAssignment(replica: ReplicaState, catalog: CatalogState): Re
     slots: endpoint.serving.slotsPerReplica,
     contextTokens: registered.contextTokensMax > 0 ? Math.min(endpoint.serving.contextTokens, registered.contextTokensMax) : endpoint.serving.contextTokens,
     engineOptions: endpoint.engineOptions,
+    ...(endpoint.adapters === undefined || endpoint.adapters.length === 0 ? {} : { adapters: endpoint.adapters }),
   };
 }

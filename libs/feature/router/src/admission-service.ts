@@ -57,9 +57,9 @@ export class AdmissionService {
     this.passing.add(passing);
     const forwarded = await passing;
     if (forwarded !== undefined) return forwarded;
-    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, promptTokensEstimate, answerTokensMax, prompt } = command;
+    const { requestId, gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, promptTokensEstimate, answerTokensMax, prompt, adapter } = command;
     return this.parts.desks.open(endpoint).admit({
-      requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, workTokens: promptTokensEstimate + answerTokensMax, prompt,
+      requestId, leaseId: this.parts.ids.next('lease'), gatewayId, organisationId, excludedReplicaIds, waitMsMax, priority, weight, workTokens: promptTokensEstimate + answerTokensMax, prompt, adapter,
     });
   }
 
@@ -136,9 +136,9 @@ export class AdmissionService {
   }
 
   private commandOf(waiter: Waiter, endpointId: string): AdmitCommand {
-    const { requestId, gatewayId, organisationId, latestMs, priority, weight, workTokens, prompt } = waiter;
+    const { requestId, gatewayId, organisationId, latestMs, priority, weight, workTokens, prompt, adapter } = waiter;
     const waitMsMax = Math.max(0, latestMs - this.parts.clock.now());
-    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: workTokens, answerTokensMax: 0, priority: priority ?? DEFAULT_PRIORITY, weight, waitMsMax, ...(prompt === undefined ? {} : { prompt: { ...prompt, blocks: [...prompt.blocks] } }) };
+    return { requestId, gatewayId, organisationId, endpointId, modelName: 'moved', excludedReplicaIds: [...waiter.excludedReplicaIds], promptTokensEstimate: workTokens, answerTokensMax: 0, priority: priority ?? DEFAULT_PRIORITY, weight, waitMsMax, ...(adapter === undefined ? {} : { adapter }), ...(prompt === undefined ? {} : { prompt: { ...prompt, blocks: [...prompt.blocks] } }) };
   }
 
   /** Undefined when the request is for this instance. */

@@ -1,7 +1,7 @@
 import type { Lease, LoanReport, ReplicaLoan } from '@penstock/contract-commands';
 import {
   admit, cancel, createAdmissionState, expire, needsWake, probeEnded, refuseAllWaiting, release, renew, reportLoans, syncReplicas, takeProbes,
-  type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type ReplicaOutcome, type RoutingMemory, type TokenProbe, type Waiter,
+  type AdapterBeliefs, type AdmissionEffect, type AdmissionRequest, type AdmissionSettings, type AdmissionState, type EndpointFleet, type HeldLease, type Release, type ReplicaOutcome, type RoutingMemory, type TokenProbe, type Waiter,
 } from '@penstock/domain-routing';
 import { ok, refused, type HandlerOutcome } from '@penstock/feature-shell';
 import { assert, type Clock, type Refusal } from '@penstock/kernel';
@@ -17,6 +17,8 @@ export interface DeskOptions {
   readonly onCircuit: (effect: CircuitEffect) => void;
   /** Requests wait while gateways hold slots ahead of need. */
   readonly onRecall: (endpointId: string) => void;
+  /** What this instance knows of the adapters of all replicas. */
+  readonly adapters: AdapterBeliefs;
 }
 
 /** What a desk still held when it closed: for the next owner. */
@@ -31,7 +33,7 @@ export class EndpointDesk {
   private readonly answers = new Map<string, (outcome: AdmitOutcome) => void>();
 
   constructor(settings: AdmissionSettings, grantsFromMs: number, private readonly options: DeskOptions, memory: RoutingMemory) {
-    this.state = createAdmissionState(settings, grantsFromMs, memory);
+    this.state = createAdmissionState(settings, grantsFromMs, memory, options.adapters);
   }
 
   get endpointId(): string {

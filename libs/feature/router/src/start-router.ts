@@ -1,6 +1,6 @@
 import { catalogProjection } from '@penstock/domain-catalog';
 import { fleetProjection } from '@penstock/domain-lifecycle';
-import { PromptExchange, type AdmissionState } from '@penstock/domain-routing';
+import { AdapterBeliefs, hearAdapters, PromptExchange, type AdmissionState } from '@penstock/domain-routing';
 import { createMetrics, startService, type RunningService } from '@penstock/feature-shell';
 import { AdmissionService } from './admission-service.js';
 import { CircuitJournal } from './circuit-journal.js';
@@ -29,8 +29,10 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   const metrics = new RouterMetrics(registry, (): Iterable<AdmissionState> => desks.states());
   const coldStarts = new ColdStarts({ commands: ports.commands, timers: ports.timers, logger }, metrics);
   const journal = new CircuitJournal({ clock: ports.clock, ids: ports.ids, log: ports.log, logger });
+  const adapters = new AdapterBeliefs();
   const desks = new Desks({
     desk: {
+      adapters,
       clock: ports.clock,
       metrics,
       onWake: (desk, waiting) => coldStarts.wake(desk, waiting),
@@ -44,6 +46,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
   const probes = new TokenProbes({ probe: ports.probe, metrics, logger });
   const exchange = new PromptExchange(instanceId, desks.memories.news, (endpointId) => desks.memories.find(endpointId), ports);
   await exchange.start();
+  const adapterReports = await hearAdapters(ports.signals, adapters);
   const link = new OwnerLink(ports.commands, members);
   const admissions = new AdmissionService({ clock: ports.clock, ids: ports.ids, timers: ports.timers, logger, catalog, desks, members, link, handOverMs: config.DRAIN_TIMEOUT_MS / 2 });
   const quotas = new QuotaAuthority({ clock: ports.clock, timers: ports.timers, members, link });
@@ -51,7 +54,10 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
     logger.info({ others: members.others() }, 'the routers changed');
     admissions.handOver().catch((error: unknown) => logger.error({ err: error }, 'endpoints were not handed over'));
   });
-  const stopListening = [catalog.onChange(() => desks.sync()), fleet.onChange(() => desks.sync())];
+  const stopListening = [catalog.onChange(() => desks.sync()), fleet.onChange(() => {
+    adapters.keepOnly((replicaId) => fleet.state().replicas.get(replicaId)?.phase === 'ready');
+    desks.sync();
+  })];
   const stopTimers = [
     ports.timers.every(TICK_MS, () => {
       desks.tick();
@@ -69,7 +75,7 @@ export async function startRouter(config: RouterConfig, ports: RouterPorts): Pro
       admissions.close();
       quotas.close();
       coldStarts.close();
-      await Promise.all([members.close(), exchange.close(), catalog.close(), fleet.close()]);
+      await Promise.all([members.close(), exchange.close(), adapterReports.close(), catalog.close(), fleet.close()]);
     },
   }, config, ports);
   // Announced only now: another instance may forward to this one from here on.

@@ -45,17 +45,17 @@ const serviceAccess = {
   gateway: {
     ...nothing, serves: false,
     asks: ['registry', 'scheduler', 'autoscaler', 'router', 'metering', 'batch'],
-    reads: contexts, writes: ['access', 'usage'], tells: ['prompts'], hears: ['pull', 'router', 'recall', 'prompts'], tendsDeadLetters: true, storesAnswers: true,
+    reads: contexts, writes: ['access', 'usage'], tells: ['prompts'], hears: ['pull', 'router', 'recall', 'prompts', 'adapters'], tendsDeadLetters: true, storesAnswers: true,
   },
-  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall', 'prompts'], hears: ['router', 'prompts'] },
+  router: { ...nothing, asks: ['router', 'autoscaler'], reads: ['registry', 'fleet'], writes: ['routing'], tells: ['endpoint', 'router', 'recall', 'prompts'], hears: ['router', 'prompts', 'adapters'] },
   registry: { ...nothing, writes: ['registry'], makesStreams: true },
   scheduler: { ...nothing, reads: ['access', 'registry', 'scaling'], writes: ['fleet'], tells: ['scheduler'], hears: ['node', 'pull', 'replica', 'scheduler'] },
   autoscaler: { ...nothing, reads: ['registry', 'fleet'], writes: ['scaling'], hears: ['endpoint'] },
   metering: { ...nothing, reads: ['usage'], durables: [{ context: 'usage', name: 'metering-usage' }] },
   batch: { ...nothing, writes: ['batch'] },
-  agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
+  agent: { ...nothing, serves: false, reads: ['registry'], writes: ['fleet'], tells: ['node', 'pull', 'replica', 'adapters'] },
   // Stands for the nodes of a cluster in the place of agents.
-  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'pull', 'replica'] },
+  'replica-driver': { ...nothing, serves: false, reads: ['registry', 'scaling'], writes: ['fleet'], tells: ['node', 'pull', 'replica', 'adapters'] },
 } satisfies Readonly<Record<string, ServiceAccess>>;
 
 export type NatsServiceName = keyof typeof serviceAccess;

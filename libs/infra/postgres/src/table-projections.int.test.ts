@@ -110,8 +110,8 @@ test('scaling decisions', async () => {
 test('files and batch jobs, each for its organisation, in pages', async () => {
   for (const number of [1, 2, 3]) await tell('file.uploaded.v1', `file_0${number}`, { fileId: `file_0${number}` });
   await tell('file.deleted.v1', 'file_02', { fileId: 'file_02' });
-  await tell('batch-job.created.v1', 'batch_01');
-  await tell('batch-job.created.v1', 'batch_02', { batchId: 'batch_02' });
+  await tell('batch-job.created.v2', 'batch_01');
+  await tell('batch-job.created.v2', 'batch_02', { batchId: 'batch_02' });
   await tell('batch-job.started.v1', 'batch_01', { total: 100 });
   await tell('batch-job.chunk-completed.v1', 'batch_01', { chunk: 0, completed: 49, failed: 1 });
   await tell('batch-job.chunk-completed.v1', 'batch_01', { chunk: 0, completed: 49, failed: 1 });

@@ -3,6 +3,7 @@ import { createBatch, getBatch, getFile, registerFile, type BatchObject } from '
 import type { ObjectStore } from '@penstock/domain-batching';
 import type { RunningService } from '@penstock/feature-shell';
 import { followProjection, silentLogger, type EventLog } from '@penstock/kernel';
+import type { z } from 'zod';
 import { batchConfig } from '../batch-config.js';
 import type { BatchPorts } from '../batch-ports.js';
 import { startBatch } from '../start-batch.js';
@@ -81,9 +82,9 @@ export class BatchWorld {
     return fileId;
   }
 
-  async createBatch(inputFileId: string): Promise<BatchObject> {
+  async createBatch(inputFileId: string, more: Partial<z.input<typeof createBatch.request>> = {}): Promise<BatchObject> {
     const reply = await this.commands.send(createBatch, {
-      organisationId: ORGANISATION, projectId: 'proj_1', keyId: 'key_1', inputFileId, endpoint: '/v1/chat/completions', completionWindow: '24h', metadata: { who: 'test' },
+      organisationId: ORGANISATION, projectId: 'proj_1', keyId: 'key_1', inputFileId, endpoint: '/v1/chat/completions', completionWindow: '24h', metadata: { who: 'test' }, ...more,
     });
     if (reply.kind === 'refused') throw new Error(`${reply.refusal.code}: ${reply.refusal.message}`);
     return reply.value;

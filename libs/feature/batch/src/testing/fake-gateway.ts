@@ -6,6 +6,7 @@ export const TEST_TOKEN = 'internal-token-for-tests';
 
 /** One request as the gateway saw it. */
 export interface SeenLine {
+  readonly path: string;
   readonly customId: string;
   readonly requestId: string;
   readonly tenant: unknown;
@@ -57,9 +58,9 @@ export class FakeGateway {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const bodyText = Buffer.concat(parts).toString('utf8');
-    if (request.headers['x-penstock-internal'] !== TEST_TOKEN || request.url !== '/v1/chat/completions') return void response.writeHead(401).end('{"error":{}}');
+    if (request.headers['x-penstock-internal'] !== TEST_TOKEN || !['/v1/chat/completions', '/v1/responses'].includes(request.url ?? '')) return void response.writeHead(401).end('{"error":{}}');
     const { custom } = JSON.parse(bodyText) as { custom: string };
-    const line = { customId: custom, requestId: String(request.headers['x-penstock-request-id']), tenant: JSON.parse(String(request.headers['x-penstock-tenant'])) as unknown, bodyText };
+    const line = { path: request.url ?? '', customId: custom, requestId: String(request.headers['x-penstock-request-id']), tenant: JSON.parse(String(request.headers['x-penstock-tenant'])) as unknown, bodyText };
     this.seen.push(line);
     this.running += 1;
     this.runningMax = Math.max(this.runningMax, this.running);

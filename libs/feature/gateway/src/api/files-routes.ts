@@ -70,7 +70,9 @@ export class FilesRoutes implements RouteGroup {
   }
 
   private expiryOf(fields: ReadonlyMap<string, string>): string | null {
-    const text = fields.get('expires_after[seconds]');
+    const [anchor, text] = [fields.get('expires_after[anchor]'), fields.get('expires_after[seconds]')];
+    if (anchor !== undefined && anchor !== 'created_at') throw new RequestFault({ code: 'invalid_value', message: `Invalid value for 'expires_after[anchor]': '${anchor.slice(0, 60)}'. Supported values are: 'created_at'.`, param: 'expires_after[anchor]' });
+    if (anchor !== undefined && text === undefined) throw new RequestFault({ code: 'missing_required_parameter', message: `Missing required parameter: 'expires_after[seconds]'.`, param: 'expires_after[seconds]' });
     const seconds = text === undefined ? FILE_SECONDS_DEFAULT : Number(text);
     if (!Number.isInteger(seconds) || seconds < EXPIRES_AFTER_SECONDS_MIN || seconds > FILE_SECONDS_DEFAULT) {
       throw new RequestFault({ code: 'invalid_value', message: `'expires_after[seconds]' must be a whole number from ${EXPIRES_AFTER_SECONDS_MIN} to ${FILE_SECONDS_DEFAULT}.`, param: 'expires_after[seconds]' });

@@ -1,6 +1,6 @@
 import { admitRequest, cancelAdmission, type Lease } from '@penstock/contract-commands';
 import { CommandFailedError, ServiceUnavailableError, type CommandClient, type Refusal, type Timers } from '@penstock/kernel';
-import type { PriorityClass, PromptTrail, RoutingMemories } from '@penstock/domain-routing';
+import type { AdapterBeliefs, PriorityClass, PromptTrail, RoutingMemories } from '@penstock/domain-routing';
 import type { RunningUsage } from '@penstock/domain-serving';
 import type { LeaseBook } from './lease-book.js';
 import type { LentSlots } from './lent-slots.js';
@@ -22,6 +22,8 @@ export interface AdmissionRequest {
   readonly traceparent: string | undefined;
   /** What is known of its prompt; left out for requests without one. */
   readonly prompt?: PromptTrail | undefined;
+  /** The adapter that it names. */
+  readonly adapter?: string | undefined;
   /** How long it may wait in the router's queue; as long as the gateway's setting says when left out. */
   readonly waitMsMax?: number | undefined;
   /** Aborted when the client goes away. Called only when the request has to wait for somebody. */
@@ -53,6 +55,7 @@ export interface AdmissionParts {
   readonly lent: LentSlots;
   /** What this gateway learned of the replicas by the prompts that it sent. */
   readonly memories: RoutingMemories;
+  readonly adapters: AdapterBeliefs;
 }
 
 /** Gets a slot: one that was lent to this gateway, or from the router, which queues and wakes, or by our own choice while no router is there. */
@@ -61,8 +64,9 @@ export class AdmissionDesk {
 
   /** A slot that was lent; undefined when somebody has to be asked. Nothing waits here. */
   admitAtOnce(request: AdmissionRequest): Admission | undefined {
-    const { endpointId, excludedReplicaIds, promptTokensEstimate, answerTokensMax, prompt } = request;
-    const lease = this.parts.lent.take(endpointId, excludedReplicaIds, promptTokensEstimate + answerTokensMax, prompt === undefined ? undefined : { prompt, memory: this.parts.memories.of(endpointId) });
+    const { endpointId, excludedReplicaIds, promptTokensEstimate, answerTokensMax, prompt, adapter } = request;
+    const { lent, memories, adapters } = this.parts;
+    const lease = lent.take(endpointId, excludedReplicaIds, promptTokensEstimate + answerTokensMax, { prompt, memory: prompt === undefined ? undefined : memories.of(endpointId), adapter, adapters });
     if (lease === undefined) return undefined;
     this.parts.leases.take(lease);
     return { kind: 'granted', lease, source: 'slots' };
@@ -70,7 +74,10 @@ export class AdmissionDesk {
 
   async admit(request: AdmissionRequest): Promise<Admission> {
     const admission = await this.decide(request);
-    if (admission.kind === 'granted') this.parts.leases.take(admission.lease);
+    if (admission.kind !== 'granted') return admission;
+    this.parts.leases.take(admission.lease);
+    // The router's choices tell as much of where an adapter is as this gateway's own.
+    if (request.adapter !== undefined) this.parts.adapters.note(admission.lease.replicaId, request.adapter);
     return admission;
   }
 
@@ -92,7 +99,7 @@ export class AdmissionDesk {
   }
 
   private chooseHere(request: AdmissionRequest): Admission {
-    const choice = this.parts.chooser.choose(request.endpointId, request.excludedReplicaIds, request.prompt);
+    const choice = this.parts.chooser.choose(request.endpointId, request.excludedReplicaIds, request.prompt, request.adapter);
     return choice.kind === 'granted' ? { kind: 'granted', lease: choice.lease, source: 'gateway' } : choice;
   }
 
@@ -102,10 +109,10 @@ export class AdmissionDesk {
     const waitMsMax = Math.min(request.waitMsMax ?? Infinity, this.parts.waitMsMax);
     const silence = new AbortController();
     const stopWatching = this.watchSilence(silence);
-    const { signal: signalOf, excludedReplicaIds, traceparent, prompt, ...subject } = request;
+    const { signal: signalOf, excludedReplicaIds, traceparent, prompt, adapter, ...subject } = request;
     const signal = signalOf();
     try {
-      const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax, ...(prompt === undefined ? {} : { prompt: { tokens: prompt.tokens, blocks: [...prompt.blocks], session: prompt.session } }) }, {
+      const reply = await commands.send(admitRequest, { ...subject, gatewayId, excludedReplicaIds: [...excludedReplicaIds], waitMsMax, ...(adapter === undefined ? {} : { adapter }), ...(prompt === undefined ? {} : { prompt: { tokens: prompt.tokens, blocks: [...prompt.blocks], session: prompt.session } }) }, {
         timeoutMs: waitMsMax + REPLY_MARGIN_MS, signal: AbortSignal.any([signal, silence.signal]), correlationId: request.requestId, causationId: request.requestId, traceparent,
       });
       router.hear();

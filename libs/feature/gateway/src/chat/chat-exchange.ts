@@ -1,7 +1,7 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk } from '@penstock/domain-serving';
-import { ANSWER_TOKENS_ASSUMED, limitsOf } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, limitsOf, servedModelOf } from '../frame/exchange-end.js';
 import { ModelExchange } from '../frame/model-exchange.js';
 import type { UsageLedger } from '../frame/model-work.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -49,7 +49,7 @@ export class ChatExchange extends ModelExchange<ChatJob, CompletedAttempt, Engin
     const stream = this.asksForStream(lease);
     return new EngineAttempt({
       lease,
-      body: toEngineRequest(job.document, job.request, { servedModel: lease.servedModel, dialect: dialectOf(lease.engine), stream, cacheSalt: job.cacheSalt }),
+      body: toEngineRequest(job.document, job.request, { servedModel: servedModelOf(lease, job.endpoint), dialect: dialectOf(lease.engine), stream, cacheSalt: job.cacheSalt }),
       origin: job,
       clients: parts.clients,
       identity: this.identity,

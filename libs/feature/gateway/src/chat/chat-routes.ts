@@ -10,10 +10,11 @@ import { GATEWAY_VIEWS } from '../tokens.js';
 import { findTextModel } from '../frame/find-model.js';
 import { ModelDesk } from '../frame/model-desk.js';
 import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
+import { nameCaller } from '../frame/openai-headers.js';
 import { ChatExchange } from './chat-exchange.js';
 import { CHAT_PARTS, type ChatJob, type ChatParts } from './chat-parts.js';
 import { ClientAnswer } from './client-answer.js';
-import { callerWords, PromptFacts } from './prompt-facts.js';
+import { callerWords, prefixSalt, PromptFacts } from './prompt-facts.js';
 import { tokensAsked, withinContext } from './chat-tokens.js';
 
 /** `POST /v1/chat/completions`. */
@@ -29,6 +30,7 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
   ) {}
 
   prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): ChatJob {
+    nameCaller(call);
     const document = readDocument(call.request.body);
     const checked = checkChatRequest(document);
     if (checked.kind === 'fault') throw new RequestFault(checked.fault);
@@ -43,7 +45,7 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, document, request, startedAtMs, traceparent, metered: 'chat', isStreamed: request.stream === true,
-      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', cacheSalt, words),
+      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }
 

@@ -20,8 +20,11 @@ export class ClientAnswer {
   private framesChunks = false;
   private hasSent = false;
 
+  private readonly startedAtMs: number;
+
   constructor(private readonly reply: AnswerTarget, private readonly now: () => number) {
     this.raw = reply.raw;
+    this.startedAtMs = now();
   }
 
   /** Calls once when the client goes away before its answer is complete. */
@@ -132,6 +135,7 @@ export class ClientAnswer {
     const headers: Record<string, string> = {};
     const given = this.reply.getHeaders() as Readonly<Record<string, unknown>>;
     for (const name in given) headers[name] = String(given[name]);
+    headers['openai-processing-ms'] = String(Math.max(0, Math.round(this.now() - this.startedAtMs)));
     return headers;
   }
 }

@@ -65,8 +65,8 @@ export class LentSlots {
   }
 
   /** A slot of this gateway's own for one request; undefined when the router has to say. */
-  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number, { prompt, memory }: Pick<PurseRequest, 'prompt' | 'memory'> = {}): LentLease | undefined {
-    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens, prompt, memory }, this.ports.clock.now());
+  take(endpointId: string, excludedReplicaIds: readonly string[], workTokens: number, known: Pick<PurseRequest, 'prompt' | 'memory' | 'adapter' | 'adapters'> = {}): LentLease | undefined {
+    const lease = this.purses.get(endpointId)?.take({ excludedReplicaIds, workTokens, ...known }, this.ports.clock.now());
     return lease === undefined ? undefined : new LentLease(lease, workTokens);
   }
 

@@ -1,6 +1,6 @@
 import type { Lease } from '@penstock/contract-commands';
 import { readyReplicasOf, type FleetState } from '@penstock/domain-lifecycle';
-import { pickReplica, type PromptTrail, type RoutingMemories } from '@penstock/domain-routing';
+import { adapterAbsent, pickReplica, type AdapterBeliefs, type PromptTrail, type RoutingMemories } from '@penstock/domain-routing';
 import type { Clock, IdSource, LiveProjection, Refusal } from '@penstock/kernel';
 import type { LeaseBook } from './lease-book.js';
 
@@ -17,9 +17,9 @@ const RETRY_AFTER_MS = 1_000;
 export class ReplicaChooser {
   private rotation = 0;
 
-  constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly memories: RoutingMemories, private readonly ports: { readonly clock: Clock; readonly ids: IdSource }) {}
+  constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly memories: RoutingMemories, private readonly ports: { readonly clock: Clock; readonly ids: IdSource; readonly adapters: AdapterBeliefs }) {}
 
-  choose(endpointId: string, excludedReplicaIds: readonly string[], prompt?: PromptTrail): OwnChoice {
+  choose(endpointId: string, excludedReplicaIds: readonly string[], prompt?: PromptTrail, adapter?: string): OwnChoice {
     const ready = readyReplicasOf(this.fleet.state(), endpointId);
     const { circuits } = this.leases;
     const leftAlone = circuits.leftAlone(ready.map(({ replicaId }) => replicaId), this.ports.clock.now());
@@ -30,8 +30,11 @@ export class ReplicaChooser {
     });
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     const memory = prompt === undefined || candidates.length < 2 ? undefined : this.memories.of(endpointId);
-    const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory });
-    if (picked === undefined) return refuseChoice(candidates.length > 0);
+    const picked = pickReplica(candidates, { excludedReplicaIds, rotation: this.rotation, nowMs: this.ports.clock.now(), prompt, memory, adapter, adapters: this.ports.adapters });
+    if (picked === undefined) {
+      const isAbsent = adapter !== undefined && candidates.length > 0 && !candidates.some(({ replicaId }) => this.ports.adapters.mayServe(replicaId, adapter));
+      return isAbsent ? { kind: 'refused', refusal: adapterAbsent(adapter) } : refuseChoice(candidates.length > 0);
+    }
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
     const leaseId = this.ports.ids.next('lease');
     circuits.chosen(replicaId, leaseId);

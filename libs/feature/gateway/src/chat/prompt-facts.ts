@@ -27,6 +27,11 @@ function words(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' && value.length <= SESSION_CHARACTERS_MAX ? value : undefined;
 }
 
+/** What goes into the keys of a prompt first: an engine shares nothing of its cache between two tenants, or between two adapters. */
+export function prefixSalt(cacheSalt: string, adapter: string | undefined): string {
+  return adapter === undefined ? cacheSalt : `${cacheSalt} ${adapter}`;
+}
+
 /**
  * What routing is told of one prompt. Its blocks are hashed when somebody has a choice between replicas, and once; the tenant's salt
  * goes in first, so that two tenants with the same text share nothing.

@@ -1,5 +1,6 @@
+import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault } from '@penstock/contract-http';
-import { answerLimitsOf, type AnswerLimits, type EndpointState } from '@penstock/domain-catalog';
+import { answerLimitsOf, splitAdapterName, type AnswerLimits, type CalledEndpoint, type EndpointState } from '@penstock/domain-catalog';
 import type { ReplicaOutcome } from '@penstock/domain-routing';
 import type { EngineFault } from '@penstock/domain-serving';
 import { statusOf } from '../chat/client-answer.js';
@@ -26,6 +27,18 @@ export function totalTimeoutFault(totalMs: number): EngineFault {
 export function publicFault({ code, message, param, retryElsewhere }: EngineFault, inner: string | undefined, outer: string): ApiFault {
   const words = inner === undefined || inner === '' ? message : message.replaceAll(inner, outer);
   return { code, message: words, ...(param === null ? {} : { param }), ...(retryElsewhere || code === 'replica_failed' ? { retryAfterMs: 1_000 } : {}) };
+}
+
+/** What the engine knows the model by that a request named: its base model, or the adapter. */
+export function servedModelOf({ servedModel }: Pick<Lease, 'servedModel'>, { adapter }: Pick<CalledEndpoint, 'adapter'>): string {
+  return adapter ?? servedModel;
+}
+
+/** As {@link publicFault}, for a model of text. An adapter's name is put right only in quotes: it may be a word of the sentence. */
+export function textFault(fault: EngineFault, lease: Pick<Lease, 'servedModel'> | undefined, { name, adapter }: Pick<CalledEndpoint, 'name' | 'adapter'>): ApiFault {
+  const base = adapter === undefined ? name : splitAdapterName(name)?.base ?? name;
+  const said = publicFault(fault, lease?.servedModel, base);
+  return adapter === undefined ? said : { ...said, message: said.message.replaceAll(`\`${adapter}\``, `\`${name}\``) };
 }
 
 /** What the router judges the replica by: a request that is at fault itself, or a model that fails on its input, is no failure of the replica. */

@@ -8,7 +8,7 @@ import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
 import { secondsPerToken } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
-import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from './exchange-end.js';
+import { CLIENT_GONE_STATUS, leaseOutcome, shuttingDownFault, textFault } from './exchange-end.js';
 import type { Awaited } from './hedge-policy.js';
 import { HedgeRace, type Attempt } from './hedge-race.js';
 import { keepAlive } from './keep-alive.js';
@@ -196,7 +196,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     if (outcome.kind === 'completed' && !this.hasLeft) {
       await this.complete(outcome);
     } else if (outcome.kind === 'failed' || outcome.kind === 'refused') {
-      this.fail(outcome.kind === 'refused' ? outcome.fault : publicFault(outcome.fault, this.lease?.servedModel, this.job.endpoint.name));
+      this.fail(outcome.kind === 'refused' ? outcome.fault : textFault(outcome.fault, this.lease, this.job.endpoint));
     } else if (this.stopFault !== undefined) {
       this.fail(this.stopFault);
     } else {

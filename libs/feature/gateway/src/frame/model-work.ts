@@ -1,5 +1,5 @@
 import type { Principal } from '@penstock/domain-access';
-import type { EndpointState } from '@penstock/domain-catalog';
+import type { CalledEndpoint } from '@penstock/domain-catalog';
 import type { PriorityClass, PromptTrail } from '@penstock/domain-routing';
 import type { OpenUsage, UsageDraft } from '@penstock/domain-usage';
 import type { DirectCall } from '../http/route-call.js';
@@ -11,7 +11,7 @@ export interface ModelJob {
   readonly principal: Principal;
   /** Set for a line of a batch job. */
   readonly batchId: string | null;
-  readonly endpoint: EndpointState;
+  readonly endpoint: CalledEndpoint;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   /** W3C trace context for those who are asked on its behalf. */

@@ -59,7 +59,7 @@ export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedRepl
   const { requestId, principal, endpoint, traceparent, priority, prompt } = user.job;
   return {
     requestId, organisationId: principal.organisationId, endpointId: endpoint.endpointId, modelName: endpoint.name, excludedReplicaIds, promptTokensEstimate: user.promptTokensEstimate, answerTokensMax: user.answerTokensMax,
-    priority, weight: 1, traceparent, prompt, waitMsMax, signal: () => user.goneSignal(),
+    priority, weight: 1, traceparent, prompt, adapter: endpoint.adapter, waitMsMax, signal: () => user.goneSignal(),
   };
 }
 

@@ -36,7 +36,7 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/;
 
 /**
  * The routes that carry nearly all requests, taken before the framework sees them: the same checks in the same order, over
- * Node's own server or over connections read here. What is unusual (another content type, an encoding, an answer that is to be stored, a query) is left to the framework's route of the same path.
+ * Node's own server or over connections read here. What is unusual (another content type, an encoding, an answer that is to be stored, a page of another origin, a query) is left to the framework's route of the same path.
  */
 export class DirectRoutes {
   private readonly byPath = new Map<string, OpenRoute>();
@@ -57,8 +57,8 @@ export class DirectRoutes {
   /** The route of a POST to `path`; undefined when the framework has to look at it. */
   routeOf(path: string, headers: IncomingHttpHeaders): OpenRoute | undefined {
     const route = this.byPath.get(path);
-    const { 'content-type': type, 'content-encoding': encoding, 'idempotency-key': idempotencyKey, prefer } = headers;
-    if (route === undefined || type === undefined || encoding !== undefined || idempotencyKey !== undefined || prefer !== undefined || !JSON_TYPE.test(type)) return undefined;
+    const { 'content-type': type, 'content-encoding': encoding, 'idempotency-key': idempotencyKey, prefer, origin } = headers;
+    if (route === undefined || type === undefined || encoding !== undefined || idempotencyKey !== undefined || prefer !== undefined || origin !== undefined || !JSON_TYPE.test(type)) return undefined;
     return route;
   }
 

@@ -51,12 +51,12 @@ const unlimited: LimitReservation = { watch: (usage) => usage, end: () => undefi
 export class RequestLimits {
   constructor(private readonly desk: QuotaDesk, private readonly access: () => AccessState) {}
 
-  /** The context that a request of the principal to the model may fill, in tokens. Throws when its prompt alone is longer than a limit allows. */
-  contextTokens(principal: Principal, modelName: string, endpointTokens: number, bodyBytes: number): number {
+  /** The context that a request of the principal to the model may fill, in tokens. Throws when its prompt alone, which stands in `param`, is longer than a limit allows. */
+  contextTokens(principal: Principal, modelName: string, endpointTokens: number, bodyBytes: number, param = 'messages'): number {
     const limit = contextTokensMaxOf(limitsOn(this.access(), principal, modelName));
     if (limit === null) return endpointTokens;
     const promptTokens = Math.ceil(bodyBytes / BYTES_PER_TOKEN_USUAL);
-    if (promptTokens >= limit) throw new RequestFault({ code: 'context_length_exceeded', message: `Your key may use ${limit} tokens in one request, and this one has about ${promptTokens} before its answer. Shorten it, or have the limit raised.`, param: 'messages' });
+    if (promptTokens >= limit) throw new RequestFault({ code: 'context_length_exceeded', message: `Your key may use ${limit} tokens in one request, and this one has about ${promptTokens} before its answer. Shorten it, or have the limit raised.`, param });
     return Math.min(endpointTokens, limit);
   }
 

@@ -1,6 +1,6 @@
 import type { ApiFault, CompletionRequest } from '@penstock/contract-http';
 import {
-  completionAnswer, COMPLETION_TOKENS_DEFAULT, CompletionJoiner, CompletionStream, completionUsageChunk, echoOf, estimatePromptTokens, noUsage, promptsOf, readCompletion, sseFrame, SSE_DONE, sumUsage, toEngineCompletion, withContextParam,
+  completionAnswer, COMPLETION_TOKENS_DEFAULT, CompletionJoiner, CompletionStream, completionUsageChunk, echoOf, estimatePromptTokens, noUsage, promptsOf, readCompletion, sseFrame, SSE_DONE, sumUsage, toEngineCompletion, withContextParam, writesNothing,
   type AnswerIdentity, type CompletionPrompt, type CompletionStreamOptions, type EngineDialect, type EngineFault, type FinishedChoice, type JsonDocument, type RunningUsage,
 } from '@penstock/domain-serving';
 import type { EngineSession, StreamReader } from './engine-session.js';
@@ -70,7 +70,7 @@ export class CompletionOperation implements Operation {
     if ('code' in echo) return { kind: 'failed', fault: refusal(echo) };
     const choices = this.request.n ?? 1;
     const stream = this.asksForStream(dialect);
-    const options: CompletionStreamOptions = { dialect, includeUsage: this.includesUsage, firstIndex: position * choices, choices, prefix: echo.prefix };
+    const options: CompletionStreamOptions = { dialect, includeUsage: this.includesUsage, firstIndex: position * choices, choices, prefix: echo.prefix, isSilent: writesNothing(this.request, dialect) };
     const body = toEngineCompletion(this.document, this.request, { servedModel, dialect, stream, cacheSalt, prompt });
     return stream ? this.stream(session, body, options, before) : this.whole(session, body, options, before);
   }

@@ -23,6 +23,6 @@ export class CompletionRoutes implements RouteGroup {
       if (fault !== undefined) throw new RequestFault(fault);
       return new CompletionOperation(document, request, context);
     };
-    return this.desk.serve(call, { name: 'text_completion', model: request.model, body: request, serviceTier: request.service_tier, make });
+    return this.desk.serve(call, { name: 'text_completion', inputField: 'prompt', model: request.model, body: request, serviceTier: request.service_tier, make });
   }
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { embeddingRequest, type EmbeddingRequest } from '@penstock/contract-http';
-import { editJson, estimatePromptTokens, faultOfIssues, promptUsage, readEmbeddings, withContextParam, type JsonDocument } from '@penstock/domain-serving';
+import { estimatePromptTokens, faultOfIssues, promptUsage, readEmbeddings, toEngineEmbedding, withContextParam, type JsonDocument } from '@penstock/domain-serving';
 import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type ANSWERED, type DirectCall, type RouteGroup } from '../http/route-call.js';
@@ -31,11 +31,7 @@ export class EmbeddingRoutes implements RouteGroup {
 async function embed(session: EngineSession, document: JsonDocument, request: EmbeddingRequest, { endpoint }: OperationContext): Promise<OperationOutcome> {
   const { dialect, servedModel } = session;
   const format = request.encoding_format ?? 'float';
-  const body = editJson(document.text, document.members, {
-    set: { model: servedModel, encoding_format: format },
-    // One engine passes over `dimensions` in silence and all of them refuse a null; the vectors show whether the model gave what was asked.
-    remove: new Set(['user', 'priority', 'request_id', 'embd_normalize', 'truncate_prompt_tokens', ...(dialect.kind === 'vllm' && typeof request.dimensions === 'number' ? [] : ['dimensions'])]),
-  });
+  const body = toEngineEmbedding(document, request, { servedModel, dialect, cacheSalt: session.cacheSalt, format });
   const reply = await session.whole('/v1/embeddings', body);
   if (reply.kind !== 'reply') return reply;
   const read = readEmbeddings(reply.status, reply.text, { dialect, model: endpoint.name, count: countOf(request), format, dimensions: request.dimensions ?? undefined });

@@ -39,6 +39,8 @@ export interface SessionSink {
 
 export interface SessionOptions {
   readonly lease: Lease;
+  /** The name to put into the engine's requests. */
+  readonly servedModel: string;
   readonly origin: RequestOrigin;
   readonly cacheSalt: string;
   readonly clock: Clock;
@@ -65,7 +67,7 @@ export class EngineSession {
   }
 
   get servedModel(): string {
-    return this.options.lease.servedModel;
+    return this.options.servedModel;
   }
 
   get cacheSalt(): string {

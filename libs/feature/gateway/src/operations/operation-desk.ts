@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { EndpointState } from '@penstock/domain-catalog';
+import type { CalledEndpoint } from '@penstock/domain-catalog';
 import { CHAT_PARTS, type ChatParts } from '../chat/chat-parts.js';
 import { ClientAnswer } from '../chat/client-answer.js';
-import { callerWords, PromptFacts } from '../chat/prompt-facts.js';
+import { callerWords, prefixSalt, PromptFacts } from '../chat/prompt-facts.js';
 import type { GatewayViews } from '../gateway-views.js';
 import type { ANSWERED, DirectCall } from '../http/route-call.js';
 import { noTokens } from '../limits/limited-call.js';
@@ -11,12 +11,13 @@ import { GATEWAY_VIEWS } from '../tokens.js';
 import { findTextModel } from '../frame/find-model.js';
 import { ModelDesk } from '../frame/model-desk.js';
 import type { ModelWork, UsageLedger, WorkStart } from '../frame/model-work.js';
+import { nameCaller } from '../frame/openai-headers.js';
 import { OperationExchange, type OperationJob } from './operation-exchange.js';
 import type { Operation } from './operation.js';
 
 /** What an operation is made from. */
 export interface OperationContext {
-  readonly endpoint: EndpointState;
+  readonly endpoint: CalledEndpoint;
   readonly requestId: string;
   /** Unix seconds. */
   readonly created: number;
@@ -35,6 +36,8 @@ export interface OperationAsk {
   /** OpenAI's `service_tier`, where the route has it. */
   readonly serviceTier?: unknown;
   readonly make: (context: OperationContext) => Operation;
+  /** Where the request has what the model reads, when that is not `input`. */
+  readonly inputField?: string;
 }
 
 /** Carries out every kind of request to a model other than chats and tensors. */
@@ -60,18 +63,19 @@ class OperationWork implements ModelWork<OperationJob> {
   }
 
   prepare(call: DirectCall, { startedAtMs, traceparent }: WorkStart): OperationJob {
+    nameCaller(call);
     const { principal, requestId, batchId } = call;
-    const { name, model, body, serviceTier, make } = this.ask;
+    const { name, model, body, serviceTier, make, inputField = 'input' } = this.ask;
     const words = callerWords(call.request.headers, body);
     const endpoint = findTextModel(this.views, model, call, words);
     const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
-    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes);
+    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes, inputField);
     const operation = make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, startedAtMs, traceparent, name, operation, bodyBytes, metered: operation.metered, isStreamed: operation.isStreamed,
       priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt,
-      prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, cacheSalt, words),
+      prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }
 

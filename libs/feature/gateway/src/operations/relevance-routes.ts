@@ -71,7 +71,7 @@ export class RelevanceRoutes implements RouteGroup {
 
   private serve(call: RouteCall, name: string, model: string, texts: readonly string[], perform: (session: EngineSession, context: OperationContext) => Promise<OperationOutcome>): Promise<typeof ANSWERED> {
     const promptTokensEstimate = estimatePromptTokens(texts.reduce((sum, text) => sum + text.length, 0));
-    return this.desk.serve(call, { name, model, make: (context) => new WholeOperation({ metered: 'embeddings', promptTokensEstimate, inputs: texts.length, perform: (session) => perform(session, context) }) });
+    return this.desk.serve(call, { name, model, inputField: name === 'classify' ? 'input' : 'documents', make: (context) => new WholeOperation({ metered: 'embeddings', promptTokensEstimate, inputs: texts.length, perform: (session) => perform(session, context) }) });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ApiFault, ChatCompletionRequest, ResponseRequest } from '@penstock/contract-http';
-import { estimatePromptTokens, ResponseStream, sseEvent, toEngineRequest, withContextParam, type JsonDocument, type ResponseBody, type ResponseStep } from '@penstock/domain-serving';
+import { dialectOf, estimatePromptTokens, ResponseStream, sseEvent, toEngineRequest, withContextParam, type EngineDialect, type JsonDocument, type ResponseBody, type ResponseStep } from '@penstock/domain-serving';
 import type { EngineSession, StreamReader } from './engine-session.js';
 import type { OperationContext } from './operation-desk.js';
 import type { Operation, OperationOutcome } from './operation.js';
@@ -38,13 +38,13 @@ export class ResponseOperation implements Operation {
   }
 
   failureFrames({ message }: ApiFault): string {
-    return this.stream === undefined ? '' : sseEvent(this.stream.failure(message));
+    return (this.stream ?? this.newStream(dialectOf(this.context.endpoint.engine))).failure(message).map(sseEvent).join('');
   }
 
   async perform(session: EngineSession): Promise<OperationOutcome> {
-    const { job, context } = this;
+    const { job } = this;
     const { dialect, servedModel, cacheSalt } = session;
-    const stream = new ResponseStream({ id: responseIdOf(context.requestId), created: context.created, model: context.endpoint.name, request: job.request }, dialect, job.now);
+    const stream = this.newStream(dialect);
     this.stream = stream;
     let last: ResponseStep['events'][number] | undefined;
     const read = ({ events, outcome }: ResponseStep) => {
@@ -63,6 +63,11 @@ export class ResponseOperation implements Operation {
     const isStored = job.store !== undefined && (await job.store(response));
     const final = { ...response, store: isStored };
     return { kind: 'completed', usage: stream.usage(), finishReason: stream.finishReason(), answer: this.isStreamed ? end.tail + sseEvent({ ...last, response: final }) : JSON.stringify(final) };
+  }
+
+  private newStream(dialect: EngineDialect): ResponseStream {
+    const { job: { request, now }, context: { requestId, created, endpoint } } = this;
+    return new ResponseStream({ id: responseIdOf(requestId), created, model: endpoint.name, request }, dialect, now);
   }
 }
 

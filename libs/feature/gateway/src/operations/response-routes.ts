@@ -1,16 +1,23 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import type { ResponseInputItem, ResponseRequest } from '@penstock/contract-http';
-import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, readJson, toChatBody, type ResponseBody } from '@penstock/domain-serving';
+import type { ResponseInputItem, ResponseRequest, responseItemsQuery } from '@penstock/contract-http';
+import { checkChatRequest, checkResponseRequest, contextFault, inputItemsOf, noUsage, readJson, toChatBody, type JsonDocument, type ResponseBody } from '@penstock/domain-serving';
 import { isId } from '@penstock/kernel';
+import type { z } from 'zod';
 import { withinContext } from '../chat/chat-tokens.js';
 import type { GatewayPorts } from '../gateway-ports.js';
 import { readDocument } from '../http/read-body.js';
 import { RequestFault } from '../http/request-fault.js';
 import { onRoute, type ANSWERED, type RouteCall, type RouteGroup } from '../http/route-call.js';
 import { GATEWAY_PORTS } from '../tokens.js';
+import type { EngineSession } from './engine-session.js';
+import { tokensOf } from './engine-tokens.js';
 import { OperationDesk, type OperationContext } from './operation-desk.js';
+import type { OperationOutcome } from './operation.js';
 import { ResponseOperation, responseIdOf, type ResponseJob } from './response-operation.js';
 import { ResponseStore, type StoredResponse } from './response-store.js';
+import { WholeOperation } from './whole-operation.js';
+
+type ItemsQuery = z.output<typeof responseItemsQuery>;
 
 const SWEEP_INTERVAL_MS = 600_000;
 
@@ -21,7 +28,9 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     onRoute('POST /v1/responses', (call) => this.create(call), { readsBody: true }),
     onRoute('GET /v1/responses/{response_id}', async (call) => (await this.find(call)).response),
     onRoute('DELETE /v1/responses/{response_id}', (call) => this.delete(call)),
-    onRoute('GET /v1/responses/{response_id}/input_items', (call) => this.inputItems(call)),
+    onRoute<ItemsQuery>('GET /v1/responses/{response_id}/input_items', (call) => this.inputItems(call)),
+    onRoute('POST /v1/responses/input_tokens', (call) => this.countTokens(call), { readsBody: true }),
+    onRoute('POST /v1/responses/{response_id}/cancel', (call) => this.cancel(call)),
   ];
   private readonly store: ResponseStore;
   private stopSweeping: () => void = () => undefined;
@@ -40,11 +49,7 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
   }
 
   private async create(call: RouteCall): Promise<typeof ANSWERED> {
-    const checked = checkResponseRequest(readDocument(call.request.body));
-    if (checked.kind === 'fault') throw new RequestFault(checked.fault);
-    const { request } = checked;
-    const earlier = await this.earlierItems(call, request);
-    const job = this.translate(call, request, earlier);
+    const { request, job } = await this.read(call);
     const make = (context: OperationContext): ResponseOperation => {
       const fault = contextFault(job.chat, context.contextTokens);
       if (fault !== undefined) throw new RequestFault({ ...fault, message: fault.message.replaceAll('max_completion_tokens', 'max_output_tokens'), param: 'max_output_tokens' });
@@ -54,10 +59,19 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     return this.desk.serve(call, { name: 'responses', model: request.model, body: request, serviceTier: request.service_tier, make });
   }
 
-  private translate(call: RouteCall, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {
-    const translated = toChatBody(request, earlier);
+  /** What is asked, as the caller and as an engine would say it. */
+  private async read(call: RouteCall): Promise<{ readonly request: ResponseRequest; readonly job: ResponseJob }> {
+    const document = readDocument(call.request.body);
+    const checked = checkResponseRequest(document);
+    if (checked.kind === 'fault') throw new RequestFault(checked.fault);
+    const { request } = checked;
+    return { request, job: this.translate(call, document, request, await this.earlierItems(call, request)) };
+  }
+
+  private translate(call: RouteCall, document: JsonDocument, request: ResponseRequest, earlier: readonly ResponseInputItem[]): ResponseJob {
+    const translated = toChatBody(document, request, earlier);
     if (translated.kind === 'fault') throw new RequestFault(translated.fault);
-    const read = readJson(JSON.stringify(translated.body));
+    const read = readJson(translated.text);
     if (read.kind === 'fault') throw new RequestFault(read.fault);
     const chat = checkChatRequest(read.document);
     if (chat.kind === 'fault') throw new RequestFault({ ...chat.fault, param: 'input' });
@@ -100,10 +114,32 @@ export class ResponseRoutes implements RouteGroup, OnApplicationBootstrap, OnApp
     return { id: response.id, object: 'response', deleted: true };
   }
 
-  private async inputItems(call: RouteCall): Promise<unknown> {
+  private async inputItems(call: RouteCall<ItemsQuery>): Promise<unknown> {
     const { input, response } = await this.find(call);
-    const data = input.map((item, index) => ({ id: `item_${response.id.replace(/^resp_/, '')}_${index}`, ...listed(item) })).reverse();
-    return { object: 'list', data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: false };
+    const { after, order, limit } = call.query;
+    const items = input.map((item, index) => ({ id: `item_${response.id.replace(/^resp_/, '')}_${index}`, ...listed(item) }));
+    if (order === 'desc') items.reverse();
+    const from = after === undefined ? 0 : items.findIndex(({ id }) => id === after) + 1;
+    if (after !== undefined && from === 0) throw new RequestFault({ code: 'invalid_value', message: `Invalid value for 'after': no item of this response has that id. Use the last id of the page before.`, param: 'after' });
+    const data = items.slice(from, from + limit);
+    return { object: 'list', data, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more: from + limit < items.length };
+  }
+
+  /** The input as the model would read it: with what it goes on from, instructions and tools, through its chat template. */
+  private async countTokens(call: RouteCall): Promise<typeof ANSWERED> {
+    const { request, job: { document: { value } } } = await this.read(call);
+    const { messages, tools } = value as { messages: readonly unknown[]; tools?: readonly unknown[] };
+    const perform = async (session: EngineSession): Promise<OperationOutcome> => {
+      const asked = await tokensOf(session, { messages, tools });
+      if (asked.kind !== 'tokens') return asked;
+      return { kind: 'completed', usage: noUsage, finishReason: null, answer: JSON.stringify({ object: 'response.input_tokens', input_tokens: asked.tokens.length }) };
+    };
+    return this.desk.serve(call, { name: 'tokenize', model: request.model, make: () => new WholeOperation({ metered: null, promptTokensEstimate: 0, inputs: 1, perform }) });
+  }
+
+  private async cancel(call: RouteCall): Promise<never> {
+    await this.find(call);
+    throw new RequestFault({ code: 'unsupported_operation', message: 'Cannot cancel a synchronous response. A streamed one ends when its connection is closed; delete a stored one with DELETE.', param: 'response_id' });
   }
 }
 

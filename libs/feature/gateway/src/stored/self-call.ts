@@ -18,7 +18,7 @@ export interface Execution {
 }
 
 /** Headers of the answer that are kept with it. */
-const KEPT_HEADERS = /^(content-type|cache-control|x-accel-buffering|retry-after|retry-after-ms|x-should-retry|ratelimit|ratelimit-policy|x-ratelimit-.+|inference-header-content-length)$/;
+const KEPT_HEADERS = /^(content-type|cache-control|x-accel-buffering|retry-after|retry-after-ms|x-should-retry|ratelimit|ratelimit-policy|x-ratelimit-.+|openai-.+|inference-header-content-length)$/;
 /** Nothing of an answer with these statuses was billed, and the same request may succeed later. */
 const mayRetry = (status: number): boolean => status === 408 || status === 409 || status === 429 || status >= 500;
 /** What a stream ends with when this gateway stops; the last bytes of an answer are searched for it. */

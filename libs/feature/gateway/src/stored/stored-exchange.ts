@@ -1,6 +1,6 @@
 import { scopeOf, type AsyncResponseBody, type RouteContract } from '@penstock/contract-http';
 import type { Principal } from '@penstock/domain-access';
-import { findEndpointByName } from '@penstock/domain-catalog';
+import { findEndpointByName, splitAdapterName } from '@penstock/domain-catalog';
 import { HEAD_LENGTH_HEADER } from '@penstock/domain-serving';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SESSION_HEADER } from '../chat/prompt-facts.js';
@@ -57,7 +57,9 @@ export class StoredExchange {
   private endpointOf(principal: Principal, body: Buffer): string | null {
     try {
       const { model } = JSON.parse(body.toString('utf8')) as { model?: unknown };
-      return typeof model === 'string' ? findEndpointByName(this.views.catalog.state(), model, principal.organisationId)?.endpointId ?? null : null;
+      if (typeof model !== 'string') return null;
+      const found = [model, splitAdapterName(model)?.base].flatMap((name) => (name === undefined ? [] : findEndpointByName(this.views.catalog.state(), name, principal.organisationId) ?? []));
+      return found[0]?.endpointId ?? null;
     } catch {
       return null;
     }

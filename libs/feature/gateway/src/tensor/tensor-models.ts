@@ -8,7 +8,7 @@ import type { ReplicaClients } from '../chat/replica-clients.js';
 import type { GatewayViews } from '../gateway-views.js';
 import { RequestFault } from '../http/request-fault.js';
 import type { DirectCall } from '../http/route-call.js';
-import { findModel } from '../frame/find-model.js';
+import { findModel, versionOf, versionsOf } from '../frame/find-model.js';
 import { callTensorEngine } from './tensor-call.js';
 
 /** A replica that takes longer to describe its model is not asked again for this request. */
@@ -37,13 +37,16 @@ export class TensorModels {
 
   /** Throws a {@link RequestFault} with the same words whether there is no such model or the caller may not use it. */
   find(name: string, version: string | undefined, call: Pick<DirectCall, 'principal' | 'requestId' | 'request'>): TensorModelCall {
-    const endpoint = findModel(this.views, name, call, callerWords(call.request.headers, undefined));
+    const endpoint = findModel(this.views, name, call, callerWords(call.request.headers, undefined), version);
     if (!isTensorEngine(endpoint.engine)) {
       throw new RequestFault({ code: 'unsupported_value', message: `The model '${name}' takes text and no tensors. Call it at POST /v1/chat/completions.`, param: 'model_name' });
     }
-    const known = this.views.catalog.state().modelVersions.get(endpoint.modelVersionId)?.version ?? '1';
-    if (version !== undefined && version !== known) throw new RequestFault({ code: 'model_not_found', message: `The model '${name}' has no version '${version.slice(0, 100)}'; its version is '${known}'.` });
-    return { endpoint, version: known };
+    return { endpoint, version: versionOf(this.views.catalog.state(), endpoint) };
+  }
+
+  /** Every version that a request for the name may ask for. */
+  versions(name: string, { principal }: Pick<DirectCall, 'principal'>): readonly string[] {
+    return versionsOf(this.views.catalog.state(), name, principal.organisationId);
   }
 
   /** What is known without asking anybody; null where only a replica can tell. */

@@ -44,7 +44,7 @@ export class TensorRoutes implements RouteGroup, ModelWork<TensorJob, RouteCall>
   private async describe(call: RouteCall): Promise<TensorModel> {
     const { endpoint, version } = this.find(call);
     const { inputs, outputs } = await this.models.describe(endpoint);
-    return { name: endpoint.name, versions: [version], platform: endpoint.engine === 'onnx' ? 'onnxruntime' : 'triton', inputs: [...inputs], outputs: [...outputs] };
+    return { name: endpoint.name, versions: call.params['model_version'] === undefined ? [...this.models.versions(endpoint.name, call)] : [version], platform: endpoint.engine === 'onnx' ? 'onnxruntime' : 'triton', inputs: [...inputs], outputs: [...outputs] };
   }
 
   private async ready(call: RouteCall): Promise<typeof ANSWERED> {

@@ -53,10 +53,10 @@ let world: World;
 let engines: FakeTensorEngine[];
 let outcomes: string[];
 
-async function deployTensors(endpointId: string, name: string, engine: 'onnx' | 'triton', tensors: boolean): Promise<void> {
+async function deployTensors(endpointId: string, name: string, engine: 'onnx' | 'triton', tensors: boolean, version = '7'): Promise<void> {
   const modelVersionId = `mv_${endpointId}`;
   const source = { kind: 'directory' as const, path: '/models/a.onnx' };
-  await world.append('registry', 'model-version', modelVersionId, { type: 'model-version.submitted.v1', data: { modelVersionId, modelName: name, version: '7', engine, source, fallbackSources: [], expectedDigest: null, organisationId: null } });
+  await world.append('registry', 'model-version', modelVersionId, { type: 'model-version.submitted.v1', data: { modelVersionId, modelName: name, version, engine, source, fallbackSources: [], expectedDigest: null, organisationId: null } });
   await world.append('registry', 'model-version', modelVersionId, {
     type: 'model-version.registered.v1',
     data: {
@@ -127,6 +127,25 @@ describe('what the server says of itself', () => {
     expect(await fault(await world.fetch(`${MODEL}/ready`, { key: world.key }))).toMatchObject({ status: 503, code: 'model_loading' });
     await placeReplica('ep_t', engines[0]?.url ?? '');
     await eventually(() => world.fetch(`${MODEL}/versions/7/ready`, { key: world.key }), ({ status }) => status === 200);
+  });
+
+  test('under a traffic split a version that is asked for gets its endpoint, and one that nobody has is told from those', async () => {
+    await deployTensors('ep_old', 'tensor-old', 'onnx', true, '1');
+    await deployTensors('ep_new', 'tensor-new', 'onnx', true, '2');
+    await world.append('registry', 'traffic-split', 'ts_1', { type: 'traffic-split.set.v1', data: { splitId: 'ts_1', name: 'shared', organisationId: null, targets: [{ endpointId: 'ep_old', weight: 999 }, { endpointId: 'ep_new', weight: 1 }], sticky: 'request', reason: 'canary' } });
+    const described = await eventually(() => world.fetch('/v2/models/shared', { key: world.key }), ({ status }) => status === 200);
+    expect(((await described.json()) as { versions: string[] }).versions).toEqual(['1', '2']);
+    const endpoints = new Set<string>();
+    world.commands.serve(admitRequest, ({ endpointId }) => {
+      endpoints.add(endpointId);
+      return { kind: 'refused', refusal: { code: 'no_capacity', message: 'Nothing is there.', retryAfterMs: 1_000 } };
+    });
+    for (const [version, endpointId] of [['2', 'ep_new'], ['1', 'ep_old']] as const) {
+      endpoints.clear();
+      for (let turn = 0; turn < 5; turn += 1) expect((await infer(inference, {}, `/v2/models/shared/versions/${version}/infer`)).status).toBe(503);
+      expect([...endpoints]).toEqual([endpointId]);
+    }
+    expect(await fault(await infer(inference, {}, '/v2/models/shared/versions/3/infer'))).toMatchObject({ status: 404, code: 'model_not_found', error: expect.stringContaining("no version '3'; its versions are '1', '2'.") });
   });
 
   test('of an attached engine, a ready replica is asked once', async () => {

@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { adapterSlotsOf } from '@penstock/domain-catalog';
 import { EngineStartError, type EngineDriver, type EngineProcess, type EngineRecord, type EngineStartSpec } from '@penstock/domain-serving';
 import { z } from 'zod';
 import { parseEngineOptions } from '../engine-options.js';
@@ -19,6 +20,9 @@ export const engineSimOptions = z.strictObject({
   time_scale: z.number().positive().max(1_000).optional(),
   num_gpu_blocks_override: z.int().min(1).max(100_000_000).optional(),
   max_num_batched_tokens: z.int().min(1).max(1_000_000).optional(),
+  /** Adapters that its accelerator holds at once, and what bringing one there takes. */
+  max_loras: z.int().min(1).max(1_000).optional(),
+  lora_load_ms: z.number().min(0).max(600_000).optional(),
   fault_injection: z.boolean().default(false),
   fault: z.string().max(200).optional(),
 });
@@ -57,6 +61,7 @@ export class EngineSimDriver implements EngineDriver {
         ...flag('tokens-per-second', options.tokens_per_second), ...flag('prefill-ms', options.prefill_ms),
         ...flag('timing-model', options.timing_model), ...flag('time-scale', options.time_scale),
         ...flag('num-gpu-blocks-override', options.num_gpu_blocks_override), ...flag('max-num-batched-tokens', options.max_num_batched_tokens),
+        ...adapterFlags(spec), ...flag('lora-load-ms', options.lora_load_ms),
         ...flag('max-num-queued-reqs', options.max_num_queued_reqs), ...flag('fault', options.fault),
         ...(options.fault_injection ? ['--fault-injection'] : []),
       ],
@@ -66,4 +71,8 @@ export class EngineSimDriver implements EngineDriver {
   async adopt(record: EngineRecord): Promise<EngineProcess | undefined> {
     return record.pid === null ? adoptAttached(record) : adoptChild(record);
   }
+}
+
+function adapterFlags({ adapters = [], options }: EngineStartSpec): readonly string[] {
+  return adapters.length === 0 ? [] : ['--lora-modules', adapters.join(','), '--max-loras', String(adapterSlotsOf(adapters.length, options))];
 }

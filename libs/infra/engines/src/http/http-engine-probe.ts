@@ -13,6 +13,10 @@ const answer = z.looseObject({
 });
 
 const vectors = z.looseObject({ data: z.array(z.looseObject({ embedding: z.array(z.number()).min(1) })).min(1) });
+/** Adapters name the model that they are on as their parent. */
+const modelCards = z.looseObject({ data: z.array(z.looseObject({ id: z.string().min(1).max(500), parent: z.string().nullish() })) });
+/** Adapters of one engine; what is listed behind them is not known to anybody. */
+const SERVED_ADAPTERS_MAX = 1_024;
 /** What llama.cpp says, under status 500, of a model that makes vectors. */
 const LACKS_TEXT = /does not support (?:logits computation|completions|chat)/i;
 
@@ -42,11 +46,21 @@ export class HttpEngineProbe implements EngineProbe {
       if (status !== 200) return undefined;
       const isSuspect = target.kind === 'triton' && this.failures.hasNew(target.url, text);
       if (isSuspect && (await probeTensors(target, timeoutMs)).kind === 'failed') return this.failures.keep(target.url);
-      return readTelemetry(target.kind, parsePrometheusText(text));
+      const telemetry = readTelemetry(target.kind, parsePrometheusText(text));
+      if (telemetry?.adapters === undefined || telemetry.adapters === null) return telemetry;
+      return { ...telemetry, adapters: { ...telemetry.adapters, served: await servedAdapters(target.url, timeoutMs) } };
     } catch {
       return undefined;
     }
   }
+}
+
+/** What requests may name beside the base model; null when the engine does not say. */
+async function servedAdapters(url: string, timeoutMs: number): Promise<string[] | null> {
+  const reply = await engineRequest(`${url}/v1/models`, timeoutMs).catch(() => undefined);
+  const cards = reply?.status === 200 ? modelCards.safeParse(parseJson(reply.text)) : undefined;
+  if (cards?.success !== true) return null;
+  return cards.data.data.flatMap(({ id, parent }) => (typeof parent === 'string' ? [id] : [])).slice(0, SERVED_ADAPTERS_MAX);
 }
 
 function readAnswer(reply: EngineReply, ms: number): ProbeResult {

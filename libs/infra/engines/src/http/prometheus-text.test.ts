@@ -16,7 +16,7 @@ not a sample
 
 describe('an engine\'s load out of its metrics', () => {
   test('vLLM: exact names, summed over labels', () => {
-    expect(readTelemetry('vllm', parsePrometheusText(vllm))).toEqual({ running: 3, waiting: 4, kvCacheUsage: 0.25, promptTokensTotal: 1_200, completionTokensTotal: 34, pace: null, kvTokens: null });
+    expect(readTelemetry('vllm', parsePrometheusText(vllm))).toEqual({ running: 3, waiting: 4, kvCacheUsage: 0.25, promptTokensTotal: 1_200, completionTokensTotal: 34, pace: null, kvTokens: null, adapters: null });
   });
 
   test('vLLM: how long tokens took, and the cache of all its engines', () => {
@@ -29,6 +29,14 @@ describe('an engine\'s load out of its metrics', () => {
     expect(read(histograms.replace('latency_seconds_sum', 'other'))?.pace).toBeNull();
   });
 
+  test('vLLM: adapters of its requests, of which the newest series counts', () => {
+    const info = (running: string, waiting: string, at: string): string => `vllm:lora_requests_info{max_lora="2",running_lora_adapters="${running}",waiting_lora_adapters="${waiting}"} ${at}\n`;
+    const read = (text: string) => readTelemetry('vllm', parsePrometheusText(vllm + text))?.adapters;
+    expect(read(info('sql', 'support, french', '1.7959709521e+09') + info('old', '', '1.7959709520e+09'))).toEqual({ served: null, active: ['sql', 'support', 'french'], slots: 2 });
+    expect(read(info('', '', '1795970952'))).toEqual({ served: null, active: [], slots: 2 });
+    expect(read('vllm:lora_requests_info{max_lora="0"} 1\n')).toEqual({ served: null, active: [], slots: null });
+  });
+
   test('an older name of the cache gauge counts where the new one is absent', () => {
     const older = vllm.replace('vllm:kv_cache_usage_perc', 'vllm:gpu_cache_usage_perc');
     expect(readTelemetry('vllm', parsePrometheusText(older))?.kvCacheUsage).toBe(0.25);
@@ -36,7 +44,7 @@ describe('an engine\'s load out of its metrics', () => {
 
   test('llama.cpp has no cache gauge, and absent is not zero', () => {
     const text = 'llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\nllamacpp:prompt_tokens_total 37\nllamacpp:tokens_predicted_total 36\n';
-    expect(readTelemetry('llama.cpp', parsePrometheusText(text))).toEqual({ running: 1, waiting: 0, kvCacheUsage: null, promptTokensTotal: 37, completionTokensTotal: 36, pace: null, kvTokens: null });
+    expect(readTelemetry('llama.cpp', parsePrometheusText(text))).toEqual({ running: 1, waiting: 0, kvCacheUsage: null, promptTokensTotal: 37, completionTokensTotal: 36, pace: null, kvTokens: null, adapters: null });
     expect(readTelemetry('llama.cpp', parsePrometheusText(text.replace('requests_deferred', 'other')))).toBeUndefined();
     expect(readTelemetry('llama.cpp', parsePrometheusText('llamacpp:requests_processing NaN'))).toBeUndefined();
   });

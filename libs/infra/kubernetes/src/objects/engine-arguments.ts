@@ -1,4 +1,4 @@
-import { kvEventsPortOf, platformEngineOptions } from '@penstock/domain-catalog';
+import { adapterSlotsOf, kvEventsPortOf, platformEngineOptions } from '@penstock/domain-catalog';
 import { ReplicaAssignmentError, type ReplicaAssignment } from '@penstock/domain-lifecycle';
 import { ENGINE_PORT } from './labels.js';
 
@@ -8,7 +8,7 @@ export interface EngineCommand {
   readonly args: readonly string[];
 }
 
-type EngineAssignment = Pick<ReplicaAssignment, 'engine' | 'modelName' | 'source' | 'slots' | 'contextTokens' | 'acceleratorIds' | 'engineOptions'>;
+type EngineAssignment = Pick<ReplicaAssignment, 'engine' | 'modelName' | 'source' | 'slots' | 'contextTokens' | 'acceleratorIds' | 'engineOptions' | 'adapters'>;
 
 /** The command line of an engine in its own image. Throws {@link ReplicaAssignmentError} for weights that a Pod cannot fetch. */
 export function engineArguments(assignment: EngineAssignment): EngineCommand {
@@ -20,7 +20,7 @@ export function engineArguments(assignment: EngineAssignment): EngineCommand {
         args: [
           ...hubModel(assignment, '--revision'), '--served-model-name', modelName, '--host', '0.0.0.0', '--port', String(ENGINE_PORT),
           '--max-model-len', String(contextTokens), '--max-num-seqs', String(slots),
-          '--tensor-parallel-size', String(Math.max(1, assignment.acceleratorIds.length)), ...kvEventFlags(assignment), ...optionFlags(assignment),
+          '--tensor-parallel-size', String(Math.max(1, assignment.acceleratorIds.length)), ...kvEventFlags(assignment), ...vllmAdapterFlags(assignment), ...optionFlags(assignment),
         ],
       };
     case 'llama.cpp':
@@ -33,7 +33,7 @@ export function engineArguments(assignment: EngineAssignment): EngineCommand {
       };
     case 'engine-sim':
       return {
-        args: ['--port', String(ENGINE_PORT), '--model', modelName, '--max-num-seqs', String(slots), '--max-model-len', String(contextTokens), ...optionFlags(assignment)],
+        args: ['--port', String(ENGINE_PORT), '--model', modelName, '--max-num-seqs', String(slots), '--max-model-len', String(contextTokens), ...simAdapterFlags(assignment), ...optionFlags(assignment)],
       };
     case 'triton':
     case 'onnx':
@@ -54,6 +54,25 @@ function ggufSource({ source }: EngineAssignment): readonly string[] {
 
 function cannotFetch(kind: string, nextStep: string): ReplicaAssignmentError {
   return new ReplicaAssignmentError('pull_failed', `A Pod cannot fetch weights of the kind ${kind}. ${nextStep}.`);
+}
+
+/** vLLM fetches adapters from the hub by the name of their repository. Throws {@link ReplicaAssignmentError}. */
+function vllmAdapterFlags(assignment: EngineAssignment): readonly string[] {
+  const modules = (assignment.adapters ?? []).map(({ name, source }) => {
+    if (source?.kind !== 'hugging-face') throw cannotFetch(source?.kind ?? 'none', `vLLM in a Pod loads its adapter ${name} out of a repository of a hub: give it as hf://owner/repository`);
+    return `${name}=${source.repository}`;
+  });
+  return modules.length === 0 ? [] : ['--enable-lora', ...adapterSlotFlags(assignment), '--lora-modules', ...modules];
+}
+
+function simAdapterFlags(assignment: EngineAssignment): readonly string[] {
+  const { adapters = [] } = assignment;
+  return adapters.length === 0 ? [] : [...adapterSlotFlags(assignment), '--lora-modules', adapters.map(({ name }) => name).join(',')];
+}
+
+/** An endpoint that says `max_loras` itself has the flag from its options. */
+function adapterSlotFlags({ adapters = [], engineOptions }: EngineAssignment): readonly string[] {
+  return 'max_loras' in engineOptions ? [] : ['--max-loras', String(adapterSlotsOf(adapters.length, engineOptions))];
 }
 
 /** Cache events for the gateways, on the Pod's own address. They subscribe to every topic. */

@@ -48,6 +48,15 @@ describe('the command line of an engine', () => {
     expect(args.join(' ')).toContain('--tensor-parallel-size 2 --enforce-eager --gpu-memory-utilization 0.9');
   });
 
+  test('vLLM and the simulated engine get their adapters; what a Pod cannot fetch is refused', () => {
+    const adapters = ['sql', 'support'].map((name) => ({ name, source: { kind: 'hugging-face' as const, repository: `owner/${name}-lora`, revision: 'main', files: [] } }));
+    expect(engineArguments({ ...assignment, adapters }).args.join(' ')).toContain('--enable-lora --max-loras 2 --lora-modules sql=owner/sql-lora support=owner/support-lora --enforce-eager');
+    const own = engineArguments({ ...assignment, adapters, engineOptions: { max_loras: 8 } }).args.join(' ');
+    expect(own).toContain('--enable-lora --lora-modules sql=owner/sql-lora support=owner/support-lora --max-loras 8');
+    expect(engineArguments({ ...assignment, engine: 'engine-sim', adapters: [{ name: 'sql', source: null }], engineOptions: {} }).args.slice(-4)).toEqual(['--max-loras', '1', '--lora-modules', 'sql']);
+    expect(() => engineArguments({ ...assignment, adapters: [{ name: 'sql', source: { kind: 'directory', path: '/loras/sql' } }] })).toThrow(/adapter sql out of a repository/);
+  });
+
   test('llama.cpp divides its context by its slots', () => {
     const withEvents = engineArguments({ ...assignment, engine: 'vllm', engineOptions: { hedge: true, kv_cache_tokens: 80_000, kv_events_port: 5_557, prefill_tokens_per_second: 9_000 } }).args;
     expect(withEvents.slice(-2)).toEqual(['--kv-events-config', '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557","topic":"kv@llama"}']);

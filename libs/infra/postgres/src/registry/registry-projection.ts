@@ -5,7 +5,7 @@ import { modelVersionFold } from './model-version-table.js';
 /** Model versions and endpoints, for the registry. */
 export const registryTableProjection: TableProjection = {
   name: 'registry',
-  version: 3,
+  version: 4,
   schema: 'registry',
   streams: ['EV_REGISTRY'],
   tables: [modelVersionFold, endpointFold],
