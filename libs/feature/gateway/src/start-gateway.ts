@@ -94,9 +94,9 @@ export async function startGateway(config: GatewayConfig, ports: GatewayPorts): 
         state.streams = app.get(OpenStreams);
         const groups = routeGroups.map((group): RouteGroup => app.get<RouteGroup>(group));
         answerCrossOrigin(instance, config.CORS_ORIGINS);
-        const parts = { config, callers, metrics, logger: chat.logger, isDraining: () => state.isDraining };
+        const parts = { config, callers, metrics, guard, logger: chat.logger, isDraining: () => state.isDraining };
         await registerRoutes(instance, groups, { ...parts, stored });
-        const direct = new DirectRoutes({ ...parts, guard, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));
+        const direct = new DirectRoutes({ ...parts, requestIdOf: requestIdSource(ports.ids, callers) }, directRoutes(groups));
         direct.attach(instance.server);
         state.direct = new DirectServer(instance.server, direct, ports.timers);
       },

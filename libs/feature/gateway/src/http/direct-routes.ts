@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } fro
 import type { GatewayConfig } from '../gateway-config.js';
 import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { Caller, CallerCheck } from './caller.js';
-import type { LoadGuard } from './load-guard.js';
+import { overloaded, type LoadGuard } from './load-guard.js';
 import { pathsOf } from './path-table.js';
 import type { RawAnswer } from './raw-answer.js';
 import { shuttingDownFault } from './register-routes.js';
@@ -165,6 +165,4 @@ export class DirectExchange {
 }
 
 const noBytes = Buffer.alloc(0);
-/** One for all: what an overloaded process says often has to cost little. */
-const overloaded = new RequestFault({ code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 });
 const tooLargeFault: ApiFault = { code: 'body_too_large', message: 'The body of the request is larger than this route takes.' };

@@ -1,4 +1,5 @@
 import type { Logger, Timers } from '@penstock/kernel';
+import { RequestFault } from './request-fault.js';
 
 /** How often the event loop is looked at; a turn that is too long goes on for so long at least before it is noticed. */
 export const GUARD_INTERVAL_MS = 20;
@@ -19,6 +20,9 @@ const GROW = 0.02;
 const SHARE_MIN = 0.05;
 /** So often at most a line says how many requests were turned away. */
 const LOG_INTERVAL_MS = 1_000;
+
+/** One for all: what an overloaded process says often has to cost little. */
+export const overloaded = new RequestFault({ code: 'queue_full', message: 'This gateway is as busy as it may be. Try again shortly; another gateway may answer at once.', retryAfterMs: 1_000 });
 
 /** How busy the event loop was in the last interval. */
 export interface LoopReading {

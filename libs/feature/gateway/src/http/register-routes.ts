@@ -7,6 +7,7 @@ import type { GatewayMetrics } from '../gateway-metrics.js';
 import type { StoredExchange } from '../stored/stored-exchange.js';
 import type { Caller, CallerCheck } from './caller.js';
 import { decodeBody } from './decode-body.js';
+import { overloaded, type LoadGuard } from './load-guard.js';
 import { pathsOf } from './path-table.js';
 import { parseWith, plainQuery, readDocument } from './read-body.js';
 import { faultOf, RequestFault } from './request-fault.js';
@@ -32,6 +33,7 @@ export interface RouteParts {
   readonly logger: Logger;
   readonly isDraining: () => boolean;
   readonly stored: StoredExchange;
+  readonly guard: LoadGuard;
 }
 
 /** Routes that the shell adds for orchestrators. */
@@ -87,6 +89,8 @@ function addRoute(scope: FastifyInstance, url: string, contract: RouteContract, 
     onRequest: async (request) => {
       if (parts.isDraining()) throw new RequestFault(shuttingDownFault);
       request.caller = parts.callers.identify(request.headers, contract.access, keyScope);
+      // Requests to models come this way too, from pages, compressed, or to be stored.
+      if (handler.direct !== undefined && !parts.guard.mayTake()) throw overloaded;
     },
     preParsing: (request, _reply, payload, done) => {
       try {
