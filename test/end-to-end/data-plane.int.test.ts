@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openAiErrorBody, ownLimits, requestExplanation } from '@penstock/contract-http';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { startStandalone, type Standalone } from '@penstock/infra-composition';
 import { ChatClient, type ChatOutcome } from '../platform/chat-client.js';
 import { metricOf } from '../platform/drill-world.js';
@@ -129,8 +130,8 @@ describe('two gateways on one port', () => {
     // It settles what its predecessor left in its spool: every stream is in the log once, and the request after them, too.
     // A stream that broke off before its head has no id that a client could know, so the records are found by their model.
     const records = await until('a record of every stream', WAIT_MS, async () => {
-      const { data } = await admin<{ data: { data: { records: { requestId: string; modelName: string; status: string }[] } }[] }>('/admin/v1/events?context=usage&limit=1000');
-      const found = data.flatMap((event) => event.data.records).filter(({ modelName }) => modelName === 'slow');
+      const { data } = await admin<{ data: { type: string; data: unknown }[] }>('/admin/v1/events?context=usage&limit=1000');
+      const found = data.flatMap(usageRecordsOf).filter(({ modelName }) => modelName === 'slow');
       return new Set(found.map(({ requestId }) => requestId)).size === 25 ? found : undefined;
     });
     expect(records.filter(({ status }) => status === 'completed')).toHaveLength(whole.length + 1);

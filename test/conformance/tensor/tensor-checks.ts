@@ -1,5 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { inferResponse, tensorErrorBody } from '@penstock/contract-http';
+import { usageRecordsOf } from '@penstock/domain-usage';
 import { classifierLogits } from '@penstock/testing-kit';
 import type { Check, Target } from '../check.js';
 
@@ -55,10 +56,10 @@ async function isRecorded(target: Target): Promise<void> {
   const requestId = response.headers.get('x-request-id');
   const deadline = performance.now() + USAGE_WAIT_MS;
   for (;;) {
-    const { data } = (await (await fetch(`${target.baseUrl}/admin/v1/events?context=usage&limit=1000`, { headers: { authorization: `Bearer ${target.adminKey ?? ''}` } })).json()) as { data: { data: Record<string, unknown> }[] };
-    const record = data.map((event) => event.data).find((usage) => usage['requestId'] === requestId);
+    const { data } = (await (await fetch(`${target.baseUrl}/admin/v1/events?context=usage&limit=1000`, { headers: { authorization: `Bearer ${target.adminKey ?? ''}` } })).json()) as { data: { type: string; data: unknown }[] };
+    const record = data.flatMap(usageRecordsOf).find((usage) => usage.requestId === requestId);
     if (record !== undefined) {
-      deepStrictEqual([record['operation'], record['status'], record['promptTokens'], record['completionTokens'], record['modelName']], ['infer', 'completed', 0, 0, target.model]);
+      deepStrictEqual([record.operation, record.status, record.promptTokens, record.completionTokens, record.modelName], ['infer', 'completed', 0, 0, target.model]);
       return;
     }
     ok(performance.now() < deadline, `no record of usage for ${requestId ?? 'the request'}`);

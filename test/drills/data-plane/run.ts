@@ -4,6 +4,7 @@ import { Installation } from '../../platform/installation.js';
 import { ScriptedEngine } from '../../platform/scripted-engine.js';
 import { repositoryRoot } from '../../contracts/files.js';
 import type { Run } from '../../harness.js';
+import { blackout } from './blackout.js';
 import { randomCancels } from './cancels.js';
 import { disconnects } from './disconnects.js';
 import { engineFaults } from './engine-faults.js';
@@ -63,6 +64,7 @@ async function scenarios(world: World, only: ReadonlySet<string>): ReturnType<Ru
   const cancels = wanted('cancels') ? await randomCancels(world) : undefined;
   await loris?.finish();
   const leaks = await leaked(world, atStart);
+  const dark = wanted('blackout') ? await blackout(world) : undefined;
   const second = wanted('rolling') ? await world.installation.addGateway() : undefined;
   const rolling = second === undefined ? undefined : await rollingRestart(world, second);
   if (rolling !== undefined) check(world, 'the rolling restart had enough requests', rolling.requests >= ROLLING_REQUESTS, String(rolling.requests));
@@ -75,5 +77,5 @@ async function scenarios(world: World, only: ReadonlySet<string>): ReturnType<Ru
     rolling_requests: rolling?.requests,
     rolling_failed: rolling?.failed,
   };
-  return { figures, pass: world.checks.every((entry) => entry.ok), detail: { left, storm, queue, readers, cancels, rolling, checks: world.checks } };
+  return { figures, pass: world.checks.every((entry) => entry.ok), detail: { left, storm, queue, readers, cancels, dark, rolling, checks: world.checks } };
 }

@@ -34,6 +34,7 @@ async function installation(): Promise<Finding> {
     const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
     const body = (await answer.json()) as { checks?: Record<string, string> };
     const problems = Object.entries(body.checks ?? {}).filter(([, result]) => result !== 'ok').map(([check, result]) => `${check}: ${result}`);
+    if (answer.ok && problems.length > 0) return { name, status: 'warning', detail: `${url} works, without ${problems.join('; ')}`, hint: 'Requests to warm models go on; changes wait until it is back.' };
     if (answer.ok) return { name, status: 'ok', detail: `${url} is ready` };
     return { name, status: 'failed', detail: `${url} is not ready: ${problems.join('; ')}`, hint: 'Look into the log file in its data folder.' };
   } catch {

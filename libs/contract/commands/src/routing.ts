@@ -66,7 +66,7 @@ export const releaseLeases = defineCommand({
   subject: 'cmd.router.release',
   summary: 'Gives slots back, with the outcome that health is judged by.',
   request: z.object({
-    releases: z.array(z.object({ leaseId: id, replicaId: id, endpointId: id, outcome: z.enum(['ok', 'aborted', 'engine-failed']) })).min(1).max(1_000),
+    releases: z.array(z.object({ leaseId: id, replicaId: id, endpointId: id, outcome: z.enum(['ok', 'aborted', 'engine-failed']), /** Of a failure: no token came in time. */ timedOut: z.boolean().default(false) })).min(1).max(1_000),
   }),
   reply: z.object({ released: z.int() }),
 });
@@ -99,6 +99,8 @@ const replicaReport = z.object({
   ok: z.int().nonnegative(),
   failed: z.int().nonnegative(),
   failedLast: z.int().nonnegative(),
+  /** Of `failedLast`, those that got no token in time. */
+  timedOutLast: z.int().nonnegative().default(0),
 });
 export type ReplicaReport = z.infer<typeof replicaReport>;
 

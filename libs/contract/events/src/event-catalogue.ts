@@ -35,6 +35,8 @@ import { nodeLostV1 } from './node-lost.v1.js';
 import { nodeReclaimAnnouncedV1 } from './node-reclaim-announced.v1.js';
 import { nodeUncordonedV1 } from './node-uncordoned.v1.js';
 import { organisationCreatedV1 } from './organisation-created.v1.js';
+import { organisationResumedV1 } from './organisation-resumed.v1.js';
+import { organisationSuspendedV1 } from './organisation-suspended.v1.js';
 import { placementDecidedV1 } from './placement-decided.v1.js';
 import { placementDecidedV2 } from './placement-decided.v2.js';
 import { placementRefusedV1 } from './placement-refused.v1.js';
@@ -72,6 +74,8 @@ export const eventCatalogue = [
   keyUsesNotedV1,
   serviceAccountCreatedV1,
   serviceAccountDisabledV1,
+  organisationSuspendedV1,
+  organisationResumedV1,
   limitsSetV1,
   modelVersionSubmittedV1,
   modelVersionRegisteredV1,

@@ -38,6 +38,8 @@ export * from './node-lost.v1.js';
 export * from './node-reclaim-announced.v1.js';
 export * from './node-uncordoned.v1.js';
 export * from './organisation-created.v1.js';
+export * from './organisation-resumed.v1.js';
+export * from './organisation-suspended.v1.js';
 export * from './placement-decided.v1.js';
 export * from './placement-decided.v2.js';
 export * from './placement-refused.v1.js';

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { keyScopes } from './route-scope.js';
 
 export const createOrganisationRequest = z.strictObject({ name: z.string().min(1).max(200) });
-export const organisationBody = z.object({ id: z.string(), name: z.string(), created_at: z.int() });
+export const organisationBody = z.object({ id: z.string(), name: z.string(), created_at: z.int(), suspended_at: z.int().nullable() });
+export const suspensionRequest = z.strictObject({ /** For whoever reads the log later. */ reason: z.string().min(1).max(500) });
 export const organisationList = z.object({ data: z.array(organisationBody) });
 
 export const createProjectRequest = z.strictObject({ organisation_id: z.string(), name: z.string().min(1).max(200) });

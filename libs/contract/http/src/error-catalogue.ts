@@ -54,6 +54,7 @@ export const errorCatalogue = {
   no_capacity: { status: 503, type: 'server_error', retryable: true },
   replica_failed: { status: 502, type: 'server_error', retryable: true },
   engine_timeout: { status: 504, type: 'server_error', retryable: true },
+  total_timeout: { status: 504, type: 'server_error', retryable: false },
   inference_failed: { status: 500, type: 'server_error', retryable: false },
   engine_response_invalid: { status: 502, type: 'server_error', retryable: true },
   service_unavailable: { status: 503, type: 'server_error', retryable: true },

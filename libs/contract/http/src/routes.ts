@@ -90,6 +90,8 @@ export const routes: readonly RouteContract[] = [
   { method: 'GET', path: '/v2/models/{model_name}/versions/{model_version}/ready', summary: 'Open Inference Protocol: whether a version is ready.', access: 'either', status: 200, response: 'empty' },
   { method: 'POST', path: '/v2/models/{model_name}/versions/{model_version}/infer', summary: 'Open Inference Protocol: one inference on a version.', access: 'inference', body: inferRequest, bodyKind: 'tensor', status: 200, response: inferResponse },
   { method: 'POST', path: '/admin/v1/organisations', summary: 'Create an organisation with a default project.', access: 'admin', body: admin.createOrganisationRequest, status: 201, response: admin.organisationBody },
+  { method: 'POST', path: '/admin/v1/organisations/{organisation_id}/suspend', summary: 'Stop every key of an organisation until it is resumed.', access: 'admin', body: admin.suspensionRequest, status: 200, response: admin.organisationBody },
+  { method: 'POST', path: '/admin/v1/organisations/{organisation_id}/resume', summary: 'Let the keys of a suspended organisation work again.', access: 'admin', body: admin.suspensionRequest, status: 200, response: admin.organisationBody },
   { method: 'GET', path: '/admin/v1/organisations', summary: 'Organisations.', access: 'admin', status: 200, response: admin.organisationList },
   { method: 'POST', path: '/admin/v1/projects', summary: 'Create a project.', access: 'admin', body: admin.createProjectRequest, status: 201, response: admin.projectBody },
   { method: 'GET', path: '/admin/v1/projects', summary: 'Projects.', access: 'admin', status: 200, response: admin.projectList },

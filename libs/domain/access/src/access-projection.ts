@@ -4,6 +4,8 @@ import { ALL_MODELS, withLimits, type SubjectLimits } from './limits.js';
 
 export interface OrganisationEntry extends OrganisationCreatedV1 {
   readonly createdAtMs: number;
+  /** Null for one that may do what its keys allow. */
+  readonly suspendedAtMs: number | null;
 }
 
 export interface ProjectEntry extends ProjectCreatedV1 {
@@ -46,7 +48,7 @@ interface AccessSnapshot {
 
 export const accessProjection: Projection<AccessState> = {
   name: 'access',
-  version: 2,
+  version: 3,
   streams: ['EV_ACCESS'],
   initialState: () => ({ organisations: new Map(), projects: new Map(), serviceAccounts: new Map(), keys: new Map(), keyIdByHmac: new Map(), limits: new Map() }),
   apply: applyAccessEvent,
@@ -75,8 +77,15 @@ function applyAccessEvent(state: AccessState, recorded: RecordedEvent): AccessSt
   const atMs = Date.parse(recorded.time);
   switch (event.type) {
     case 'organisation.created.v1':
-      state.organisations.set(event.data.organisationId, { ...event.data, createdAtMs: atMs });
+      state.organisations.set(event.data.organisationId, { ...event.data, createdAtMs: atMs, suspendedAtMs: null });
       break;
+    case 'organisation.suspended.v1':
+    case 'organisation.resumed.v1': {
+      const organisation = state.organisations.get(event.data.organisationId);
+      const suspendedAtMs = event.type === 'organisation.suspended.v1' ? atMs : null;
+      if (organisation !== undefined) state.organisations.set(organisation.organisationId, { ...organisation, suspendedAtMs });
+      break;
+    }
     case 'project.created.v1':
       state.projects.set(event.data.projectId, { ...event.data, createdAtMs: atMs });
       break;

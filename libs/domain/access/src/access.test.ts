@@ -3,7 +3,7 @@ import type { AccessLimits, ApiKeyCreatedV2, LimitsSetV1 } from '@penstock/contr
 import type { NewEvent, RecordedEvent } from '@penstock/kernel';
 import { accessProjection, type AccessState } from './access-projection.js';
 import { apiKeyDecider, type ApiKeyEvent } from './api-key.js';
-import { authorise, hasScope, isOperator, mayCallModel } from './authorise.js';
+import { authorise, hasScope, isOperator, mayCallModel, wasStopped } from './authorise.js';
 import { redactKey } from './key-minter.js';
 import { contextTokensMaxOf, limitsDecider, limitsOn, priorityTierOf } from './limits.js';
 import { organisationDecider } from './organisation.js';
@@ -61,12 +61,29 @@ describe('organisations and projects', () => {
   test('are created once; the same again changes nothing, other settings are refused', () => {
     const create = { kind: 'create', organisationId: 'org_1', name: 'Acme' } as const;
     expect(organisationDecider.decide(create, null)).toEqual({ kind: 'accepted', events: [{ type: 'organisation.created.v1', data: { organisationId: 'org_1', name: 'Acme' } }] });
-    expect(organisationDecider.decide(create, { organisationId: 'org_1', name: 'Acme' })).toEqual({ kind: 'accepted', events: [] });
-    expect(organisationDecider.decide({ ...create, name: 'Other' }, { organisationId: 'org_1', name: 'Acme' })).toMatchObject({ kind: 'refused', refusal: { code: 'already_exists', param: 'name' } });
+    expect(organisationDecider.decide(create, { organisationId: 'org_1', name: 'Acme', suspended: false })).toEqual({ kind: 'accepted', events: [] });
+    expect(organisationDecider.decide({ ...create, name: 'Other' }, { organisationId: 'org_1', name: 'Acme', suspended: false })).toMatchObject({ kind: 'refused', refusal: { code: 'already_exists', param: 'name' } });
     const project = { projectId: 'proj_1', organisationId: 'org_1', name: 'default' };
     expect(projectDecider.decide({ kind: 'create', ...project }, null)).toMatchObject({ kind: 'accepted', events: [{ data: project }] });
     expect(projectDecider.decide({ kind: 'create', ...project, organisationId: 'org_2' }, project)).toMatchObject({ kind: 'refused' });
     expect(defaultProjectId('org_1')).toBe('proj_1');
+  });
+
+  test('are suspended and resumed in turn; the operator\'s own never is, and every key of one that is stops meanwhile', () => {
+    const acme = { organisationId: 'org_1', name: 'Acme', suspended: false };
+    const suspend = { kind: 'suspend', reason: 'overdue' } as const;
+    expect(organisationDecider.decide(suspend, acme)).toEqual({ kind: 'accepted', events: [{ type: 'organisation.suspended.v1', data: { organisationId: 'org_1', reason: 'overdue' } }] });
+    expect(organisationDecider.decide(suspend, { ...acme, suspended: true })).toEqual({ kind: 'accepted', events: [] });
+    expect(organisationDecider.decide({ kind: 'resume', reason: 'paid' }, acme)).toEqual({ kind: 'accepted', events: [] });
+    expect(organisationDecider.decide(suspend, { ...acme, organisationId: 'org_root' })).toMatchObject({ kind: 'refused' });
+    expect(organisationDecider.decide(suspend, null)).toMatchObject({ kind: 'refused', refusal: { code: 'not_found' } });
+    const history: NewEvent[] = [{ type: 'organisation.created.v1', data: { organisationId: 'org_1', name: 'Acme' } }, { type: 'api-key.created.v2', data: key }, { type: 'organisation.suspended.v1', data: { organisationId: 'org_1', reason: 'overdue' } }];
+    const suspended = fold(history);
+    expect(authorise(suspended, key.hmac, NOW_MS)).toEqual({ kind: 'refused', reason: 'invalid' });
+    expect(authorise(accessProjection.restore(JSON.parse(JSON.stringify(accessProjection.snapshot(suspended)))), key.hmac, NOW_MS)).toEqual({ kind: 'refused', reason: 'invalid' });
+    expect(wasStopped(suspended, key.keyId)).toBe(true);
+    const resumed = fold([...history, { type: 'organisation.resumed.v1', data: { organisationId: 'org_1', reason: 'paid' } }]);
+    expect([authorise(resumed, key.hmac, NOW_MS).kind, wasStopped(resumed, key.keyId)]).toEqual(['authorised', false]);
   });
 });
 

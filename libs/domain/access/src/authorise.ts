@@ -16,17 +16,27 @@ export interface Principal {
 
 export type Authorisation =
   | { readonly kind: 'authorised'; readonly principal: Principal }
-  /** A revoked key looks like one that never was. */
+  /** A revoked key looks like one that never was, and so does one of an organisation that is suspended. */
   | { readonly kind: 'refused'; readonly reason: 'invalid' | 'expired' };
 
 /** Finds the principal behind the HMAC of a presented key. */
 export function authorise(state: AccessState, hmac: string, nowMs: number): Authorisation {
   const keyId = state.keyIdByHmac.get(hmac);
   const key = keyId === undefined ? undefined : state.keys.get(keyId);
-  if (key === undefined || key.revokedAtMs !== null) return { kind: 'refused', reason: 'invalid' };
-  if (key.serviceAccountId !== null && state.serviceAccounts.get(key.serviceAccountId)?.disabledAtMs !== null) return { kind: 'refused', reason: 'invalid' };
+  if (key === undefined || isStopped(state, key)) return { kind: 'refused', reason: 'invalid' };
   if (key.expiresAtMs !== null && key.expiresAtMs <= nowMs) return { kind: 'refused', reason: 'expired' };
   return { kind: 'authorised', principal: principalOf(key) };
+}
+
+/** True for a key that was revoked, or whose service account was disabled or organisation suspended. One that merely expired, or is not known here yet, was stopped by nobody. */
+export function wasStopped(state: AccessState, keyId: string): boolean {
+  const key = state.keys.get(keyId);
+  return key !== undefined && isStopped(state, key);
+}
+
+function isStopped(state: AccessState, { revokedAtMs, serviceAccountId, organisationId }: ApiKeyEntry): boolean {
+  const suspendedAtMs = state.organisations.get(organisationId)?.suspendedAtMs ?? null;
+  return suspendedAtMs !== null || revokedAtMs !== null || (serviceAccountId !== null && state.serviceAccounts.get(serviceAccountId)?.disabledAtMs !== null);
 }
 
 function principalOf(key: ApiKeyEntry): Principal {

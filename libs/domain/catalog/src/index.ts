@@ -1,4 +1,5 @@
 export * from './adapters.js';
+export * from './answer-limits.js';
 export * from './artifact-inspector.js';
 export * from './artifact-uri.js';
 export * from './catalog-evolve.js';

@@ -1,7 +1,7 @@
 import type { EndpointState } from './catalog-state.js';
 
 /** Engine options that say something to the platform; no engine is started with them. */
-export const platformEngineOptions = ['hedge', 'kv_cache_tokens', 'kv_events_port', 'prefill_tokens_per_second'] as const;
+export const platformEngineOptions = ['chunk_gap_timeout_ms', 'first_token_timeout_ms', 'hedge', 'kv_cache_tokens', 'kv_events_port', 'prefill_tokens_per_second', 'total_timeout_ms'] as const;
 
 /** What an endpoint's settings say about one of its replicas; null where they say nothing. */
 export interface ServingPace {

@@ -7,9 +7,14 @@ export const COLD_RETRY_AFTER_MS = 5_000;
 /** Hint for a caller of an endpoint that cannot start now. */
 export const NO_CAPACITY_RETRY_AFTER_MS = 15_000;
 
+/** Far beyond what is refused within one wait. */
+const REFUSALS_COUNTED = 1_000_000;
+
 /** When a slot or a place in the queue is likely to be free. */
 export function retryAfterMs(state: AdmissionState): number {
-  return estimateRetryAfterMs({ waiting: state.waiting.size, slots: slotsOf(state), meanServiceMs: state.meanServiceMs });
+  const hintMs = estimateRetryAfterMs({ waiting: state.waiting.size, slots: slotsOf(state), meanServiceMs: state.meanServiceMs }, state.refusals);
+  state.refusals = (state.refusals + 1) % REFUSALS_COUNTED;
+  return hintMs;
 }
 
 export function queueFull(state: AdmissionState): Refusal {

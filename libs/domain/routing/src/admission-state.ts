@@ -152,6 +152,8 @@ export interface AdmissionState {
   /** No grants before this time: a new owner first learns from renewals what is in flight. */
   readonly grantsFromMs: number;
   rotation: number;
+  /** Refusals with a hint when to come back. */
+  refusals: number;
   wakeRequested: boolean;
   startTrouble: StartTrouble;
   meanServiceMs: number;
@@ -179,6 +181,7 @@ export function createAdmissionState(settings: AdmissionSettings, grantsFromMs: 
     releasedLately: new Set(),
     grantsFromMs,
     rotation: 0,
+    refusals: 0,
     wakeRequested: false,
     startTrouble: noStartTrouble,
     meanServiceMs: MEAN_SERVICE_MS_AT_START,

@@ -22,13 +22,22 @@ describe('circuit', () => {
     expect(afterOutcomes([...failures(4), 'aborted', 'engine-failed']).phase).toBe('open');
   });
 
-  test('opens when more than half of the last twenty failed', () => {
-    const half: ReplicaOutcome[] = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? 'ok' : 'engine-failed'));
-    expect(afterOutcomes(half).phase).toBe('closed');
-    // The oldest success falls out of the window and a failure comes in: eleven of twenty.
-    const step = recordOutcome(afterOutcomes(half), 'engine-failed', { isProbe: false, mayOpen: true, nowMs: 0 });
-    expect(step.change).toEqual({ kind: 'opened', reason: '11 of the last 20 requests failed', failures: 11 });
+  test('opens when more than a tenth of the last twenty failed', () => {
+    const tenth: ReplicaOutcome[] = Array.from({ length: 20 }, (_, index) => (index % 10 === 9 ? 'engine-failed' : 'ok'));
+    expect(afterOutcomes(tenth).phase).toBe('closed');
+    // The oldest success falls out of the window and a failure comes in: three of twenty.
+    const step = recordOutcome(afterOutcomes(tenth), 'engine-failed', { isProbe: false, mayOpen: true, nowMs: 0 });
+    expect(step.change).toEqual({ kind: 'opened', reason: '3 of the last 20 requests failed', failures: 3 });
     expect(afterOutcomes(['engine-failed', 'ok', 'engine-failed', 'engine-failed']).phase).toBe('closed');
+  });
+
+  test('opens at the first request that got no token in time, and is due for a probe at once', () => {
+    const step = recordOutcome(afterOutcomes(['ok', 'ok']), 'engine-timed-out', { isProbe: false, mayOpen: true, nowMs: 1_000 });
+    expect(step.change).toEqual({ kind: 'opened', reason: 'a request got no token in time', failures: 1 });
+    expect(circuitAllows(step.circuit, 1_000)).toBe(true);
+    const failed = recordOutcome(beginProbe(step.circuit), 'engine-timed-out', { isProbe: true, mayOpen: true, nowMs: 2_000 }).circuit;
+    expect([circuitAllows(failed, 2_000 + CIRCUIT_OPEN_MS - 1), circuitAllows(failed, 2_000 + CIRCUIT_OPEN_MS)]).toEqual([false, true]);
+    expect(afterOutcomes(['engine-timed-out'], false).phase).toBe('closed');
   });
 
   test('stays closed while it may not open, and opens at the next failure once it may', () => {

@@ -1,10 +1,12 @@
 /** How a request on a replica ended, as far as the replica's health is concerned. */
-export type ReplicaOutcome = 'ok' | 'aborted' | 'engine-failed';
+export type ReplicaOutcome = 'ok' | 'aborted' | 'engine-failed' | 'engine-timed-out';
 
 /** This many failures in a row open a circuit. */
 export const CIRCUIT_FAILURES_IN_A_ROW = 5;
-/** So many of the newest outcomes are remembered; more than half of them failed opens the circuit. */
+/** So many of the newest outcomes are remembered. */
 export const CIRCUIT_WINDOW = 20;
+/** A larger share of failures among them opens the circuit. */
+export const CIRCUIT_FAILURE_SHARE_MAX = 0.1;
 /** How long an open circuit keeps requests away before one probe is let through. */
 export const CIRCUIT_OPEN_MS = 10_000;
 
@@ -52,20 +54,27 @@ export function abandonProbe(circuit: Circuit): Circuit {
 /**
  * Learns from one outcome. `mayOpen` is false when too many of the endpoint's replicas are out already: then the circuit stays
  * closed and opens at a later failure. Outcomes of requests that began before the circuit opened do not count while it is open.
+ * One that timed out opens it at once, since an engine that hangs costs each further request all of its time limit; whether it hangs,
+ * or one request was merely slow, a probe that is due at once finds out.
  */
 export function recordOutcome(circuit: Circuit, outcome: ReplicaOutcome, facts: { readonly isProbe: boolean; readonly mayOpen: boolean; readonly nowMs: number }): CircuitStep {
   if (circuit.phase !== 'closed') return facts.isProbe ? judgeProbe(circuit, outcome, facts.nowMs) : { circuit, change: undefined };
   if (outcome === 'aborted') return { circuit, change: undefined };
-  const failed = outcome === 'engine-failed';
+  const failed = isFailure(outcome);
   const next: Circuit = {
     ...circuit,
     failuresInARow: failed ? circuit.failuresInARow + 1 : 0,
     failureBits: ((circuit.failureBits << 1) | (failed ? 1 : 0)) & (2 ** CIRCUIT_WINDOW - 1),
     samples: Math.min(circuit.samples + 1, CIRCUIT_WINDOW),
   };
-  const trip = failed && facts.mayOpen ? tripOf(next) : undefined;
+  const timedOut = outcome === 'engine-timed-out';
+  const trip = failed && facts.mayOpen ? tripOf(next, timedOut) : undefined;
   if (trip === undefined) return { circuit: next, change: undefined };
-  return { circuit: { ...next, phase: 'open', retryAtMs: facts.nowMs + CIRCUIT_OPEN_MS }, change: trip };
+  return { circuit: { ...next, phase: 'open', retryAtMs: facts.nowMs + (timedOut ? 0 : CIRCUIT_OPEN_MS) }, change: trip };
+}
+
+export function isFailure(outcome: ReplicaOutcome): boolean {
+  return outcome === 'engine-failed' || outcome === 'engine-timed-out';
 }
 
 function judgeProbe(circuit: Circuit, outcome: ReplicaOutcome, nowMs: number): CircuitStep {
@@ -75,16 +84,18 @@ function judgeProbe(circuit: Circuit, outcome: ReplicaOutcome, nowMs: number): C
     case 'aborted':
       return { circuit: abandonProbe(circuit), change: undefined };
     case 'engine-failed':
+    case 'engine-timed-out':
       return { circuit: { ...circuit, phase: 'open', isProbing: false, retryAtMs: nowMs + CIRCUIT_OPEN_MS }, change: undefined };
   }
 }
 
-function tripOf(circuit: Circuit): CircuitChange | undefined {
+function tripOf(circuit: Circuit, timedOut: boolean): CircuitChange | undefined {
+  if (timedOut) return { kind: 'opened', reason: 'a request got no token in time', failures: circuit.failuresInARow };
   if (circuit.failuresInARow >= CIRCUIT_FAILURES_IN_A_ROW) {
     return { kind: 'opened', reason: `the last ${circuit.failuresInARow} requests in a row failed`, failures: circuit.failuresInARow };
   }
   const failures = countBits(circuit.failureBits);
-  if (circuit.samples < CIRCUIT_WINDOW || failures * 2 <= CIRCUIT_WINDOW) return undefined;
+  if (circuit.samples < CIRCUIT_WINDOW || failures <= CIRCUIT_WINDOW * CIRCUIT_FAILURE_SHARE_MAX) return undefined;
   return { kind: 'opened', reason: `${failures} of the last ${CIRCUIT_WINDOW} requests failed`, failures };
 }
 

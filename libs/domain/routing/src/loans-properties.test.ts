@@ -50,7 +50,7 @@ class Net {
     else this.ask();
   }
 
-  give(gateway: Gateway, outcome: 'ok' | 'engine-failed'): void {
+  give(gateway: Gateway, outcome: 'ok' | 'engine-failed' | 'engine-timed-out'): void {
     const replicaId = gateway.running.shift();
     if (replicaId !== undefined) gateway.purse.give(replicaId, WORK, outcome);
   }
@@ -140,6 +140,7 @@ const steps = fc.array(fc.oneof(
   { weight: 6, arbitrary: onGateway((net, gateway) => net.take(gateway)) },
   { weight: 5, arbitrary: onGateway((net, gateway) => net.give(gateway, 'ok')) },
   { weight: 1, arbitrary: onGateway((net, gateway) => net.give(gateway, 'engine-failed')) },
+  { weight: 1, arbitrary: onGateway((net, gateway) => net.give(gateway, 'engine-timed-out')) },
   { weight: 9, arbitrary: onGateway((net, gateway) => net.talk(gateway)) },
   { weight: 1, arbitrary: onGateway((net, gateway) => net.lose(gateway)) },
   { weight: 2, arbitrary: fc.constant<Step>((net) => net.release()) },

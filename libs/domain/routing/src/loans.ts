@@ -1,7 +1,7 @@
 import type { LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
 import type { AdmissionEffect } from './admission-effect.js';
 import type { AdmissionReplica, AdmissionState } from './admission-state.js';
-import { abandonProbe, beginProbe, CIRCUIT_WINDOW } from './circuit.js';
+import { abandonProbe, beginProbe, CIRCUIT_WINDOW, type ReplicaOutcome } from './circuit.js';
 import { grantWaiting } from './grant.js';
 import { judge } from './leases.js';
 import { mayServe } from './may-serve.js';
@@ -83,7 +83,7 @@ function loanOf(state: AdmissionState, gatewayId: string): GatewayLoan | undefin
 /** Brings the books in line with what the gateway says it holds. A loan that another owner gave is taken over as it is. */
 function takeBack(state: AdmissionState, loan: GatewayLoan, reports: readonly ReplicaReport[], nowMs: number, effects: AdmissionEffect[]): void {
   const reported = new Map(reports.map((report) => [report.replicaId, report]));
-  for (const replicaId of loan.replicas.keys()) if (!reported.has(replicaId)) reported.set(replicaId, { replicaId, slots: 0, inUse: 0, tokens: 0, tokensInUse: 0, ok: 0, failed: 0, failedLast: 0 });
+  for (const replicaId of loan.replicas.keys()) if (!reported.has(replicaId)) reported.set(replicaId, { replicaId, slots: 0, inUse: 0, tokens: 0, tokensInUse: 0, ok: 0, failed: 0, failedLast: 0, timedOutLast: 0 });
   for (const [replicaId, report] of reported) {
     const replica = state.replicas.get(replicaId);
     if (replica === undefined) continue;
@@ -102,11 +102,16 @@ function takeBack(state: AdmissionState, loan: GatewayLoan, reports: readonly Re
 function judgeAll(state: AdmissionState, replica: AdmissionReplica, lent: LentSlots, report: ReplicaReport, nowMs: number, effects: AdmissionEffect[]): void {
   const failedLast = Math.min(report.failedLast, report.failed, CIRCUIT_WINDOW);
   const failedBefore = Math.min(report.failed - Math.min(report.failedLast, report.failed), CIRCUIT_WINDOW);
-  const outcomes = [...Array<'engine-failed'>(failedBefore).fill('engine-failed'), ...Array<'ok'>(Math.min(report.ok, CIRCUIT_WINDOW)).fill('ok'), ...Array<'engine-failed'>(failedLast).fill('engine-failed')];
+  const last = report.timedOutLast > 0 ? 'engine-timed-out' : 'engine-failed';
+  const outcomes = [...repeat('engine-failed', failedBefore), ...repeat('ok', Math.min(report.ok, CIRCUIT_WINDOW)), ...repeat(last, failedLast)];
   for (const outcome of outcomes) {
     judge(state, replica, lent.isProbe, outcome, nowMs, effects);
     lent.isProbe = false;
   }
+}
+
+function repeat(outcome: ReplicaOutcome, count: number): ReplicaOutcome[] {
+  return Array<ReplicaOutcome>(count).fill(outcome);
 }
 
 /** What the gateway may hold from now on, by replica. */

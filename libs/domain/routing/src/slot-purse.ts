@@ -1,6 +1,6 @@
 import type { Lease, LoanReport, ReplicaLoan, ReplicaReport } from '@penstock/contract-commands';
 import type { AdapterBeliefs } from './adapter-beliefs.js';
-import type { ReplicaOutcome } from './circuit.js';
+import { isFailure, type ReplicaOutcome } from './circuit.js';
 import { LOAN_TTL_MS } from './loans.js';
 import { adapterFilter, freeSlotFilter, healthyFilter, notExcludedFilter, pickReplica, type PickContext, type PickPolicy, type ReplicaCandidate } from './pick-replica.js';
 import type { PromptTrail } from './prompt-trail.js';
@@ -30,6 +30,7 @@ interface LentReplica extends ReplicaCandidate {
   ok: number;
   failed: number;
   failedLast: number;
+  timedOutLast: number;
 }
 
 /** How many long contexts a replica has is known to the router alone, so those are its to place. */
@@ -99,12 +100,14 @@ export class SlotPurse {
     if (outcome === 'ok') {
       replica.ok += 1;
       replica.failedLast = 0;
-    } else if (outcome === 'engine-failed') {
+      replica.timedOutLast = 0;
+    } else if (isFailure(outcome)) {
       replica.failed += 1;
       replica.failedLast += 1;
-      if (replica.failedLast >= FAILURES_UNTIL_ASKED) replica.isHealthy = false;
+      if (outcome === 'engine-timed-out') replica.timedOutLast += 1;
+      replica.isHealthy = mayBeFilled(replica);
     }
-    return outcome === 'engine-failed' || replica.inFlight >= replica.slots;
+    return isFailure(outcome) || replica.inFlight >= replica.slots;
   }
 
   /** A request that the router gave a slot counts as demand, too. */
@@ -174,9 +177,13 @@ export class SlotPurse {
     const { replicaId, modelVersionId, url, engine, servedModel, slots, tokens, kvTokens } = loan;
     const lease: Lease = { leaseId: `lent_${replicaId}`, endpointId: this.endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.validUntilMs, queuedMs: 0, coldStart: false };
     const known = this.replicas.get(replicaId);
-    if (known === undefined) this.replicas.set(replicaId, { replicaId, slots, inFlight: 0, isHealthy: true, tokens, tokensInUse: 0, kvTokens, lease, ok: 0, failed: 0, failedLast: 0 });
-    else Object.assign(known, { slots, tokens, kvTokens, lease, isHealthy: known.failedLast < FAILURES_UNTIL_ASKED });
+    if (known === undefined) this.replicas.set(replicaId, { replicaId, slots, inFlight: 0, isHealthy: true, tokens, tokensInUse: 0, kvTokens, lease, ok: 0, failed: 0, failedLast: 0, timedOutLast: 0 });
+    else Object.assign(known, { slots, tokens, kvTokens, lease, isHealthy: mayBeFilled(known) });
   }
+}
+
+function mayBeFilled({ failedLast, timedOutLast }: LentReplica): boolean {
+  return failedLast < FAILURES_UNTIL_ASKED && timedOutLast === 0;
 }
 
 function limit(replica: LentReplica): void {
@@ -185,9 +192,10 @@ function limit(replica: LentReplica): void {
 }
 
 function takeReport(replica: LentReplica): ReplicaReport {
-  const { replicaId, slots, inFlight, tokens, tokensInUse, ok, failed, failedLast } = replica;
+  const { replicaId, slots, inFlight, tokens, tokensInUse, ok, failed, failedLast, timedOutLast } = replica;
   replica.ok = 0;
   replica.failed = 0;
   replica.failedLast = 0;
-  return { replicaId, slots, inUse: inFlight, tokens: tokens ?? 0, tokensInUse, ok, failed, failedLast };
+  replica.timedOutLast = 0;
+  return { replicaId, slots, inUse: inFlight, tokens: tokens ?? 0, tokensInUse, ok, failed, failedLast, timedOutLast };
 }

@@ -19,7 +19,7 @@ const isOut = (state: AdmissionState, replicaId: string): boolean => state.repli
 
 test('no request goes through an open circuit, probes come one at a time when they are due, and at most half are out', () => {
   const step = fc.oneof(
-    fc.record({ kind: fc.constant('request' as const), outcome: fc.constantFrom<ReplicaOutcome>('ok', 'engine-failed', 'engine-failed', 'engine-failed', 'aborted') }),
+    fc.record({ kind: fc.constant('request' as const), outcome: fc.constantFrom<ReplicaOutcome>('ok', 'engine-failed', 'engine-failed', 'engine-timed-out', 'aborted') }),
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: CIRCUIT_OPEN_MS }) }),
     fc.record({ kind: fc.constant('probes' as const), outcome: fc.constantFrom<ReplicaOutcome>('ok', 'engine-failed', 'aborted') }),
   );

@@ -28,7 +28,7 @@ export const agentConfig = serviceConfig.extend({
   ENGINE_STOP_GRACE_MS: milliseconds(5_000),
   /** How often at most each replica says what it measured under load; it stays silent while that is what it said before. */
   PROFILE_INTERVAL_MS: milliseconds(300_000),
-  /** An engine whose metrics are silent for this long is asked for one token, and ended when it cannot give it. */
+  /** An engine whose metrics are silent, or stand still while it has requests in work, for this long is asked for one token, and ended when it cannot give it. */
   ENGINE_SILENT_TIMEOUT_MS: milliseconds(30_000),
 });
 export type AgentConfig = z.output<typeof agentConfig>;

@@ -202,6 +202,29 @@ describe('death', () => {
     expect(engine.isRunning).toBe(false);
   });
 
+  test('an engine that answers and gets on with nothing is asked for a token, and ended only when it cannot give it', async () => {
+    const { engine } = await aReadyReplica({ ENGINE_SILENT_TIMEOUT_MS: '5000' });
+    const pace = { firstTokens: 1, firstTokenSeconds: 1, tokenGaps: 1, tokenGapSeconds: 1 };
+    const stuck = { running: 2, waiting: 0, kvCacheUsage: 0.5, promptTokensTotal: 100, completionTokensTotal: 40, pace };
+    engine.telemetry = stuck;
+    await world.run(8_000);
+    expect(world.replica('rep_1')?.phase).toBe('ready');
+    engine.answers = { kind: 'failed', reason: 'no token came' };
+    // It is not asked while it has nothing to do, while tokens come, or where tokens are counted at the end of an answer alone.
+    engine.telemetry = { ...stuck, running: 0 };
+    await world.run(8_000);
+    engine.telemetry = { ...stuck, pace: null };
+    await world.run(8_000);
+    for (let tokens = 41; tokens < 49; tokens += 1) {
+      engine.telemetry = { ...stuck, completionTokensTotal: tokens };
+      await world.run(1_000);
+    }
+    expect(world.replica('rep_1')?.phase).toBe('ready');
+    await world.run(8_000);
+    expect(world.replica('rep_1')).toMatchObject({ phase: 'failed', failureCode: 'unreachable', reason: 'The engine ran and did not generate: no token came' });
+    expect(engine.isRunning).toBe(false);
+  });
+
   test('while the log is away the engine goes on, and its death is said when the log is back', async () => {
     const { engine } = await aReadyReplica();
     world.switch.isAway = true;

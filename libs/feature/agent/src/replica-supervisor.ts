@@ -8,6 +8,7 @@ import type { NodeMemory } from './agent-memory.js';
 import type { AgentPorts } from './agent-ports.js';
 import { CurveWatch } from './curve-watch.js';
 import type { FleetReporter } from './fleet-reporter.js';
+import { ProgressWatch } from './progress-watch.js';
 import type { StartPlan } from './start-plan.js';
 import { startReplica } from './start-replica.js';
 
@@ -42,6 +43,7 @@ export class ReplicaSupervisor {
   private lastAnswerMs: number;
   private isSampling = false;
   private isProbing = false;
+  private readonly progress = new ProgressWatch();
   private readonly curve: CurveWatch;
 
   private constructor(private readonly parts: SupervisorParts, readonly replicaId: string, readonly endpointId: string, private readonly engine: EngineKind) {
@@ -111,7 +113,7 @@ export class ReplicaSupervisor {
     this.isDetached = true;
   }
 
-  /** Reads the engine's load and sends it on; an engine that stays silent has to prove that it lives. */
+  /** Reads the engine's load and sends it on; an engine that stays silent, or does not get on with its requests, has to prove that it lives. */
   async sampleTelemetry(): Promise<void> {
     const { process, parts } = this;
     if (process === undefined || this.isEnding || this.isSampling) return;
@@ -121,12 +123,14 @@ export class ReplicaSupervisor {
     this.isSampling = false;
     const nowMs = parts.ports.clock.now();
     if (telemetry === undefined) return this.onSilence(nowMs);
-    this.lastAnswerMs = nowMs;
+    const stands = this.progress.stands(telemetry);
+    if (!stands) this.lastAnswerMs = nowMs;
     const sample: ReplicaTelemetry = { replicaId: this.replicaId, endpointId: this.endpointId, sentAtMs: nowMs, ...loadOf(telemetry) };
     parts.ports.signals.publish(`tele.replica.${this.replicaId}`, sample);
     const adapters = adapterReportOf(this, telemetry, nowMs);
     if (adapters !== undefined) parts.ports.signals.publish(`tele.adapters.${this.replicaId}`, adapters);
     await this.curve.observe(telemetry, nowMs);
+    if (stands) await this.onSilence(nowMs);
   }
 
   private async runStart(plan: StartPlan): Promise<void> {
@@ -229,11 +233,11 @@ export class ReplicaSupervisor {
     this.isProbing = false;
     this.lastAnswerMs = ports.clock.now();
     if (result.kind === 'answered' || this.process !== process || this.isEnding) return;
-    logger.warn({ replicaId: this.replicaId, reason: result.reason }, 'engine does not answer; it is ended');
+    logger.warn({ replicaId: this.replicaId, reason: result.reason }, 'engine does not generate; it is ended');
     this.isEnding = true;
     await process.kill();
     await this.clear();
-    await this.reportEnd({ kind: 'fail', code: 'unreachable', reason: `The engine ran and did not answer: ${result.reason}` });
+    await this.reportEnd({ kind: 'fail', code: 'unreachable', reason: `The engine ran and did not generate: ${result.reason}` });
     this.parts.onSettled();
   }
 }

@@ -75,6 +75,22 @@ describe('service accounts', () => {
   });
 });
 
+test('a suspended organisation may do nothing with any key, until it is resumed; nobody but the operator suspends one', async () => {
+  const { id, suspended_at: before } = (await post<{ id: string; suspended_at: number | null }>('/admin/v1/organisations', { name: 'Late payer' })).body;
+  const projectId = `proj_${id.slice(4)}`;
+  const [inference, admin] = [await makeKey({ project_id: projectId }), await makeKey({ project_id: projectId, kind: 'admin' })];
+  const statuses = async () => [await statusOf('/v1/models', inference.key), await statusOf('/admin/v1/keys', admin.key), (await world.chat({}, { headers: { authorization: `Bearer ${inference.key}` } })).status];
+  expect([before, await statuses()]).toEqual([null, [200, 200, 200]]);
+  expect((await post(`/admin/v1/organisations/${id}/suspend`, { reason: 'by itself' }, admin.key)).status).toBe(403);
+  expect(await post(`/admin/v1/organisations/${id}/suspend`, { reason: 'overdue' })).toMatchObject({ status: 200, body: { id, suspended_at: expect.any(Number) } });
+  expect(await statuses()).toEqual([401, 401, 401]);
+  expect(await statusOf('/v1/models', world.key)).toBe(200);
+  expect(await post(`/admin/v1/organisations/${id}/resume`, { reason: 'paid' })).toMatchObject({ status: 200, body: { id, suspended_at: null } });
+  expect(await statuses()).toEqual([200, 200, 200]);
+  expect((await post('/admin/v1/organisations/org_root/suspend', { reason: 'a slip' })).status).toBe(400);
+  expect((await post('/admin/v1/organisations/org_unknown/suspend', { reason: 'who?' })).status).toBe(404);
+});
+
 test('a key shows when it was used, and the log learns of many uses in one event', async () => {
   const other = await startWorld();
   const { key } = await (await other.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'used' }) })).json() as Key;

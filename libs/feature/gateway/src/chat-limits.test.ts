@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { admitRequest } from '@penstock/contract-commands';
+import { admitRequest, releaseLeases } from '@penstock/contract-commands';
 import { ServiceUnavailableError } from '@penstock/kernel';
 import { eventually } from '@penstock/testing-kit';
 import { answerAll, engineFrames, startStream, type EngineBehaviour, type EngineExchange } from './fake-engine-suite.js';
@@ -14,6 +14,16 @@ async function start(options: WorldOptions, ...behaviours: EngineBehaviour[]): P
   for (const engine of world.engines) if (behaviours.length > 0) engine.behaviours = behaviours;
   return world;
 }
+
+/** Goes on and on, slowly enough for every limit but that of the whole answer. */
+const trickle: EngineBehaviour = ({ response }) => {
+  startStream(response);
+  response.write(engineFrames.role());
+  let index = 0;
+  const timer = setInterval(() => response.write(engineFrames.token(index++)), 20);
+  response.once('close', () => clearInterval(timer));
+};
+const outcomesTold = () => world.commands.sent.filter(({ subject }) => subject === releaseLeases.subject).flatMap(({ request }) => (request as { releases: { outcome: string; timedOut?: boolean }[] }).releases.map(({ outcome, timedOut }) => [outcome, timedOut]));
 
 const errorCode = (events: readonly string[]) => (JSON.parse(events.at(-2) ?? '{}') as { error?: { code?: string } }).error?.code;
 const beginStream: EngineBehaviour = ({ response }) => {
@@ -36,6 +46,25 @@ describe('time limits', () => {
     expect([errorCode(events), events.at(-1)]).toEqual(['engine_timeout', '[DONE]']);
     await world.engines[0]?.requests[0]?.aborted;
     expect(await world.usage(1)).toMatchObject([{ status: 'failed', completionTokens: 1, errorCode: 'engine_timeout' }]);
+    await eventually(outcomesTold, (told) => told.length === 1);
+    expect(outcomesTold()).toEqual([['engine-failed', true]]);
+  });
+
+  test('an endpoint has its own limits', async () => {
+    await start({ engines: 2, engineOptions: { first_token_timeout_ms: 100 } }, () => undefined);
+    expect((await world.chat({ stream: true })).status).toBe(504);
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses'])('an answer of %s that never comes to an end is ended, and its replica is not to blame', async (path) => {
+    await start({ engines: 2, settings: { TOTAL_TIMEOUT_MS: '300' } }, trickle);
+    const response = await world.fetch(path, { method: 'POST', key: world.key, body: JSON.stringify({ model: 'public-model', stream: true, ...(path.endsWith('responses') ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] }) }) });
+    const text = await response.text();
+    expect(text).toContain('have the endpoint\'s total_timeout_ms raised');
+    expect(await world.usage(1)).toMatchObject([{ status: 'failed', errorCode: 'total_timeout' }]);
+    await Promise.all(world.engines.flatMap((engine) => engine.requests).map(({ aborted }) => aborted));
+    expect(world.engines.flatMap((engine) => engine.requests)).toHaveLength(1);
+    await eventually(outcomesTold, (told) => told.length === 1);
+    expect(outcomesTold()).toEqual([['aborted', undefined]]);
   });
 
   test('a stream that waits long gets headers and heartbeats of one line, then its answer', async () => {
@@ -52,6 +81,29 @@ describe('time limits', () => {
     const text = await response.text();
     expect(text).toMatch(/^(: loading\n)+data: \{/);
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
+  });
+
+  test.each(['/v1/chat/completions', '/v1/responses'])('a stream of %s that stands still in its middle gets comments, and goes on', async (path) => {
+    const held: EngineExchange[] = [];
+    await start({ settings: { HEARTBEAT_INTERVAL_MS: '1' } }, (exchange) => {
+      held.push(exchange);
+      void beginStream(exchange);
+    });
+    const asked = path.endsWith('responses') ? { input: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] };
+    const response = await world.fetch(path, { method: 'POST', key: world.key, body: JSON.stringify({ model: 'public-model', stream: true, ...asked }) });
+    const decoder = new TextDecoder();
+    const reader = response.body?.getReader();
+    let text = '';
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      text += decoder.decode(part.value, { stream: true });
+      const engine = held[0];
+      if (!text.includes(': waiting\n') || engine?.response.writableEnded !== false) continue;
+      engine.response.end(engineFrames.token(1) + engineFrames.finish(2) + engineFrames.usage(2) + engineFrames.done);
+    }
+    // Events stay whole around the comments.
+    for (const line of text.split('\n')) expect(line).toMatch(/^(: waiting|data: (\{.*\}|\[DONE\])|event: [a-z_.]+|)$/);
+    expect(text.replaceAll(': waiting\n', '')).toMatch(/"t0 [^]*"t1 /);
+    expect(await world.usage(1)).toMatchObject([{ status: 'completed', completionTokens: 2 }]);
   });
 
   test('what fails after early headers is an event', async () => {

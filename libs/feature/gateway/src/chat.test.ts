@@ -177,6 +177,14 @@ describe('without a router', () => {
     expect(world.engines.map((engine) => engine.requests.length)).toEqual([3, 3]);
   });
 
+  test('a replica that fails is left alone after a few requests, and none of their clients sees it', async () => {
+    const [broken, sound] = world.engines;
+    if (broken === undefined || sound === undefined) throw new Error('two engines');
+    broken.behaviours = [({ response }) => void response.writeHead(500).end()];
+    for (let index = 0; index < 40; index += 1) expect((await world.chat({})).status).toBe(200);
+    expect([broken.requests.length, sound.requests.length]).toEqual([5, 40]);
+  });
+
   test('no replica gets more than its slots', async () => {
     everywhere(({ response }) => {
       startStream(response);
@@ -201,6 +209,18 @@ describe('a call of the batch service', () => {
     const response = await world.chat({}, internal(INTERNAL_TOKEN));
     expect([response.status, response.headers.get('x-request-id')]).toEqual([200, 'req_of_the_batch_line']);
     expect(await world.usage(1)).toMatchObject([{ requestId: 'req_of_the_batch_line', organisationId: 'org_t', keyId: 'key_t', batchId: 'batch_1' }]);
+  });
+
+  test('stops when its key is revoked, and goes on when its key merely expires', async () => {
+    const make = async (body: object) => (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', ...body }) })).json() as Promise<{ id: string; key: string }>;
+    const callOf = (keyId: string) => world.chat({}, { headers: { 'x-penstock-internal': INTERNAL_TOKEN, 'x-penstock-tenant': JSON.stringify({ organisationId: 'org_root', projectId: 'proj_root', keyId, batchId: 'batch_1' }) } });
+    const [leaked, short] = [await make({}), await make({ expires_at: new Date(Date.now() + 300).toISOString() })];
+    expect((await callOf(leaked.id)).status).toBe(200);
+    await world.fetch(`/admin/v1/keys/${leaked.id}`, { method: 'DELETE' });
+    const refused = await callOf(leaked.id);
+    expect([refused.status, await refused.json()]).toMatchObject([403, { error: { code: 'insufficient_permissions', message: expect.stringContaining('was revoked') } }]);
+    await eventually(async () => (await world.fetch('/v1/models', { key: short.key })).status, (status) => status === 401);
+    expect((await callOf(short.id)).status).toBe(200);
   });
 
   test('may call what its key may call, and no more', async () => {

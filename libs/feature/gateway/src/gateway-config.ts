@@ -23,10 +23,12 @@ export const gatewayConfig = serviceConfig.extend({
   ADMISSION_WAIT_MS_MAX: z.coerce.number().int().min(0).max(600_000).default(300_000),
   /** A router that neither answers nor is heard for so long counts as gone. */
   ROUTER_SILENCE_MS_MAX: milliseconds(3_500),
-  /** From sending the request to the engine until its first token. */
-  FIRST_TOKEN_TIMEOUT_MS: milliseconds(120_000),
-  /** Between two events of an engine's stream. */
-  CHUNK_GAP_TIMEOUT_MS: milliseconds(60_000),
+  /** From sending the request to the engine until its first token. An endpoint may have its own: its engine option `first_token_timeout_ms`. */
+  FIRST_TOKEN_TIMEOUT_MS: milliseconds(60_000),
+  /** Between two events of an engine's stream; of one endpoint, `chunk_gap_timeout_ms`. */
+  CHUNK_GAP_TIMEOUT_MS: milliseconds(30_000),
+  /** From sending the request to the engine until the end of the answer, which shows no sign of life before where it does not come in a stream; of one endpoint, `total_timeout_ms`. As long as OpenAI's clients wait. */
+  TOTAL_TIMEOUT_MS: milliseconds(600_000),
   /** How long a client may take nothing while an answer is ready for it. */
   CLIENT_STALL_TIMEOUT_MS: milliseconds(60_000),
   /** A stream that waits longer than this gets its headers and heartbeats before its first token. */

@@ -267,4 +267,17 @@ describe('the rest of the control plane', () => {
     expect(metrics).toContain('penstock_usage_spool_bytes');
     expect(metrics).not.toMatch(/org_[0-9a-f]{32}/);
   });
+
+  test('metrics call the model of an organisation by its id, and that of everybody by its name', async () => {
+    const { id: organisationId } = await (await world.fetch('/admin/v1/organisations', { method: 'POST', body: JSON.stringify({ name: 'Secretive' }) })).json() as { id: string };
+    const { key } = await (await world.fetch('/admin/v1/keys', { method: 'POST', body: JSON.stringify({ name: 'k', project_id: `proj_${organisationId.slice(4)}` }) })).json() as { key: string };
+    await deploy(world.append, 'ep_secret', 'secret-project', organisationId);
+    // Served or not, it counts.
+    await (await world.chat({ model: 'secret-project' }, { headers: { authorization: `Bearer ${key}` } })).text();
+    await (await world.chat({})).text();
+    const metrics = await (await fetch(`${world.url}/metrics`)).text();
+    expect(metrics).toContain('model="ep_secret"');
+    expect(metrics).toContain('model="public-model"');
+    expect(metrics).not.toContain('secret-project');
+  });
 });

@@ -9,7 +9,7 @@ import { LeaseBook } from './chat/lease-book.js';
 import { LentSlots } from './chat/lent-slots.js';
 import { ReplicaChooser } from './chat/own-choice.js';
 import { ReplicaClients } from './chat/replica-clients.js';
-import { RetryBudget } from './chat/retry-budget.js';
+import { RetryBudgets } from './chat/retry-budget.js';
 import { RouterWatch } from './chat/router-watch.js';
 import { RefusalBook } from './explain/refusal-book.js';
 import { RequestBook } from './explain/request-book.js';
@@ -137,6 +137,6 @@ function chatParts(config: GatewayConfig, ports: GatewayPorts, views: GatewayVie
   const { memories, adapters } = own.knowledge;
   const chooser = new ReplicaChooser(views.fleet, leases, memories, { ...ports, adapters });
   const desk = new AdmissionDesk({ gatewayId: own.gatewayId, waitMsMax: config.ADMISSION_WAIT_MS_MAX, commands: ports.commands, timers: ports.timers, router: own.router, chooser, leases, lent: own.lent, memories, adapters });
-  const retries = new RetryBudget(() => ports.clock.now());
+  const retries = new RetryBudgets(() => ports.clock.now());
   return { config, clock: ports.clock, logger: ports.logger.child({ service: 'gateway' }), desk, leases, clients: new ReplicaClients(), watch: new ExchangeWatch(ports), metrics: own.metrics, retries, hedges: new HedgePolicy(retries), hedged: new RequestBook(HEDGED_REQUESTS_MAX), timers: ports.timers, limits: own.limits, loading: (endpointId) => loadingComment(views.fleet.state(), endpointId, ports.clock.now()) };
 }

@@ -68,7 +68,7 @@ export class AdmissionService {
     const counts = await Promise.all([...byEndpoint].map(async ([endpointId, releases]) => {
       const reply = await this.forwardShort(releaseLeases, endpointId, { releases });
       // A desk is opened even when nothing is known of the leases: should they be handed over just now, they must count as released.
-      return reply === 'here' ? this.openActive(endpointId)?.release(releases) : reply?.released;
+      return reply === 'here' ? this.openActive(endpointId)?.release(releases.map(({ leaseId, outcome, timedOut }) => ({ leaseId, outcome: timedOut ? 'engine-timed-out' as const : outcome }))) : reply?.released;
     }));
     return { released: sum(counts) };
   }

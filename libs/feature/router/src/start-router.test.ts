@@ -92,9 +92,9 @@ class World {
     return { reply };
   }
 
-  async release(lease: Lease, outcome: 'ok' | 'aborted' | 'engine-failed' = 'ok'): Promise<number> {
+  async release(lease: Lease, outcome: 'ok' | 'aborted' | 'engine-failed' = 'ok', timedOut = false): Promise<number> {
     const { leaseId, replicaId, endpointId } = lease;
-    const reply = await this.commands.send(releaseLeases, { releases: [{ leaseId, replicaId, endpointId, outcome }] });
+    const reply = await this.commands.send(releaseLeases, { releases: [{ leaseId, replicaId, endpointId, outcome, timedOut }] });
     return reply.kind === 'ok' ? reply.value.released : -1;
   }
 
@@ -212,6 +212,20 @@ describe('a warm endpoint', () => {
     expect(granted(await waiting).replicaId).toBe('rep_1');
     expect(world.probes).toHaveLength(2);
     await eventually(() => world.log.load({ context: 'routing', aggregate: 'replica-circuit', id: 'rep_1' }), (events) => events.at(-1)?.type === 'replica-circuit.closed.v1');
+  });
+
+  test('a replica that let one request time out is out until it gives a token, which it is asked for at once', async () => {
+    await warmWorld();
+    await world.ready('rep_2');
+    world.probeResult = { kind: 'failed', reason: 'it hangs' };
+    await world.release(granted(await world.admit('1', { excludedReplicaIds: ['rep_2'] })), 'engine-failed', true);
+    const { reply: waiting } = await world.enqueue('2', { excludedReplicaIds: ['rep_2'] });
+    await world.timers.advance(100);
+    expect(world.probes).toEqual([{ kind: 'engine-sim', url: 'http://127.0.0.1:9000/rep_1', servedModel: 'm' }]);
+    await turn();
+    world.probeResult = { kind: 'answered', ms: 1, completionTokens: 1 };
+    await world.timers.advance(10_000);
+    expect(granted(await waiting).replicaId).toBe('rep_1');
   });
 
   test('an endpoint that nobody knows, or that was retired, is refused', async () => {

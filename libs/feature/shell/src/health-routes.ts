@@ -12,20 +12,24 @@ export interface HealthSource {
 /** A probe that hangs counts as failed after this long. */
 const PROBE_TIMEOUT_MS = 1_000;
 
-/** `/livez` says that the process runs, `/readyz` that it can work (with what is missing), `/metrics` is Prometheus text. */
+/** `/livez` says that the process runs, `/readyz` that it can work, with what is missing: `degraded` where it works without that. `/metrics` is Prometheus text. */
 export function registerHealthRoutes(instance: FastifyInstance, source: HealthSource): void {
   instance.get('/livez', (_request, reply) => reply.send({ status: 'ok', service: source.name }));
   const readiness = async (): Promise<{ ready: boolean; checks: Record<string, string> }> => {
     const checks: Record<string, string> = {};
+    let ready = true;
     await Promise.all(source.probes.map(async (probe) => {
-      checks[probe.name] = (await bounded(probe)) ?? 'ok';
+      const problem = await bounded(probe);
+      checks[probe.name] = problem ?? 'ok';
+      if (problem !== undefined && probe.isVital !== false) ready = false;
     }));
     if (source.isDraining()) checks['drain'] = 'the service is stopping';
-    return { ready: Object.values(checks).every((result) => result === 'ok'), checks };
+    return { ready: ready && !source.isDraining(), checks };
   };
   const answer = async () => {
     const { ready, checks } = await readiness();
-    return { code: ready ? 200 : 503, body: { status: ready ? 'ok' : 'unavailable', service: source.name, checks } };
+    const isWhole = Object.values(checks).every((result) => result === 'ok');
+    return { code: ready ? 200 : 503, body: { status: !ready ? 'unavailable' : isWhole ? 'ok' : 'degraded', service: source.name, checks } };
   };
   instance.get('/readyz', async (_request, reply) => {
     const { code, body } = await answer();

@@ -4,6 +4,8 @@ import type { MicroserviceOptions } from '@nestjs/microservices';
 /** What the readiness of a service depends on. */
 export interface HealthProbe {
   readonly name: string;
+  /** False for what the service does its work without, if worse: it is told, and callers still come. Left out, the service is not ready without it. */
+  readonly isVital?: boolean | undefined;
   /** Resolves to undefined when well, else to what is wrong. Must answer within a second. */
   check(): Promise<string | undefined>;
 }

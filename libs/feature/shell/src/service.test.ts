@@ -37,6 +37,13 @@ describe('what every service has', () => {
     expect(await (await fetch(`${running.url}/metrics`)).text()).toContain('process_cpu_seconds_total{service="registry"}');
   });
 
+  test('what a service works without is told, and takes nobody away from it', async () => {
+    const ports = portsWith(() => Promise.resolve('disconnected'));
+    running = await startService({ name: 'gateway', module: EmptyModule, metrics: createMetrics('gateway') }, config, { ...ports, probes: (ports.probes ?? []).map((probe) => ({ ...probe, isVital: false })) });
+    const degraded = await fetch(`${running.url}/readyz`);
+    expect([degraded.status, await degraded.json()]).toEqual([200, { status: 'degraded', service: 'gateway', checks: { nats: 'disconnected' } }]);
+  });
+
   test('a probe that throws is a reason, not a crash', async () => {
     running = await startService({ name: 'registry', module: EmptyModule, metrics: createMetrics('registry') }, config, portsWith(() => Promise.reject(new Error('boom'))));
     expect(await (await fetch(`${running.url}/readyz`)).json()).toMatchObject({ checks: { nats: 'boom' } });

@@ -37,7 +37,7 @@ const USAGE_IN_FLIGHT_MAX = Math.floor(PENDING_RECORDS_MAX / USAGE_RECORDS_MAX);
 export async function composeGateway(environment: Environment): Promise<RunningService> {
   const adapters = readSettings(gatewayAdapterConfig, environment);
   const config = readSettings(gatewayConfig, environment);
-  const platform = await openPlatform('gateway', environment, { servesCommands: false });
+  const platform = await openPlatform('gateway', environment, { servesCommands: false, worksWithoutBroker: true });
   const closers: (() => Promise<void>)[] = [];
   return closingOnFailure([...closers, () => platform.close()], async () => {
     const objects = await openObjects(environment);

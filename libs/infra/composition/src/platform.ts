@@ -1,12 +1,13 @@
 import { serviceConfig, type HealthProbe, type ServicePorts } from '@penstock/feature-shell';
 import { followProjection, type Logger, type Projection } from '@penstock/kernel';
 import { connectNats, DeadLetters, ensureStreams, JetStreamStrategy, makesStreams, NatsCommandClient, natsCommandTransport, natsHealth, NatsConnectError, NatsEventLog, NatsSignals, NatsSnapshotStore, untilStreamsExist, type JetStreamStrategyOptions, type NatsLink } from '@penstock/infra-nats';
-import { createSystemTimers, randomIds, systemClock } from '@penstock/infra-telemetry';
+import { createSystemTimers, randomIds } from '@penstock/infra-telemetry';
 import type { MicroserviceOptions } from '@nestjs/microservices';
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { createServiceLogger } from './service-logger.js';
 import { readSettings, type Environment } from './settings.js';
+import { steadyClock } from './steady-clock.js';
 
 /** What every service needs to reach the platform. */
 export const platformConfig = serviceConfig.extend({
@@ -38,6 +39,8 @@ export interface PlatformOptions {
   /** False for a service that serves no commands. */
   readonly servesCommands?: boolean | undefined;
   readonly probes?: readonly HealthProbe[] | undefined;
+  /** True for a service that goes on from memory while the broker is away: were it not ready then, load balancers would take all of its instances out at once. */
+  readonly worksWithoutBroker?: boolean | undefined;
 }
 
 /** Connects one service: logger, NATS with its streams, and the adapters over them. */
@@ -50,7 +53,7 @@ export async function openPlatform(service: string, environment: Environment, op
   const log = new NatsEventLog(link, { consumerName: service, logger });
   const snapshots = new NatsSnapshotStore(link, { logger });
   const ports: ServicePorts = {
-    clock: systemClock,
+    clock: steadyClock,
     ids: randomIds,
     timers: createSystemTimers(logger),
     logger,
@@ -63,7 +66,7 @@ export async function openPlatform(service: string, environment: Environment, op
         onPoison: (event, error) => logger.error({ err: error, stream: event.stream, sequence: event.sequence, type: event.type }, 'an in-memory projection could not apply an event'),
       }),
     ...(options.servesCommands === false ? {} : { commandTransport: natsCommandTransport({ ...natsOptions, queue: service }) }),
-    probes: [natsHealth(link), ...(options.probes ?? [])],
+    probes: [{ ...natsHealth(link), isVital: options.worksWithoutBroker !== true }, ...(options.probes ?? [])],
   };
   return {
     service,
@@ -77,12 +80,12 @@ export async function openPlatform(service: string, environment: Environment, op
 }
 
 async function connectPatiently(options: Parameters<typeof connectNats>[0], logger: Logger): Promise<NatsLink> {
-  const deadline = systemClock.now() + BROKER_WAIT_MS;
+  const deadline = steadyClock.now() + BROKER_WAIT_MS;
   for (;;) {
     try {
       return await connectNats(options);
     } catch (error) {
-      if (!(error instanceof NatsConnectError) || systemClock.now() > deadline) throw error;
+      if (!(error instanceof NatsConnectError) || steadyClock.now() > deadline) throw error;
       logger.warn({ reason: error.message }, 'waiting for NATS');
       await pause(BROKER_RETRY_MS);
     }

@@ -1,7 +1,7 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault, ChatCompletionRequest } from '@penstock/contract-http';
 import { ChatJoiner, dialectOf, estimatePromptTokens, toEngineRequest, type AnswerIdentity, type ChatChunk } from '@penstock/domain-serving';
-import { ANSWER_TOKENS_ASSUMED, servedModelOf } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, limitsOf, servedModelOf } from '../frame/exchange-end.js';
 import { ModelExchange } from '../frame/model-exchange.js';
 import type { UsageLedger } from '../frame/model-work.js';
 import type { ChatJob, ChatParts } from './chat-parts.js';
@@ -57,7 +57,7 @@ export class ChatExchange extends ModelExchange<ChatJob, CompletedAttempt, Engin
       tokensMax: tokensAllowed(job.request, job.endpoint.serving.contextTokens),
       includeUsage: job.isStreamed && job.request.stream_options?.include_usage === true,
       clock: parts.clock,
-      limits: parts.config,
+      limits: limitsOf(parts.config, job.endpoint),
       asText: this.joiner === undefined,
       sink: takesLead === undefined ? this : {
         onChunks: (chunks) => !takesLead() || this.onChunks(chunks),
@@ -83,6 +83,7 @@ export class ChatExchange extends ModelExchange<ChatJob, CompletedAttempt, Engin
     const canTakeMore = this.answer.write(text, this.onDrain);
     this.hasDelivered = true;
     const nowMs = this.parts.clock.now();
+    this.lastTextMs = nowMs;
     if (nowMs - this.progressNotedMs < PROGRESS_INTERVAL_MS) return canTakeMore;
     this.progressNotedMs = nowMs;
     this.noteDelivered();

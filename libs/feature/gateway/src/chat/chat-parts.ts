@@ -11,7 +11,7 @@ import type { RequestBook } from '../explain/request-book.js';
 import type { HedgePolicy } from '../frame/hedge-policy.js';
 import type { Hedge } from '../frame/hedge-race.js';
 import type { LeaseBook } from './lease-book.js';
-import type { RetryBudget } from './retry-budget.js';
+import type { RetryBudgets } from './retry-budget.js';
 import type { ReplicaClients } from './replica-clients.js';
 
 export const CHAT_PARTS = Symbol('chat parts');
@@ -29,7 +29,7 @@ export interface ChatParts {
   readonly limits: RequestLimits;
   /** What a heartbeat says while a request to the endpoint waits. */
   readonly loading: (endpointId: string) => string;
-  readonly retries: RetryBudget;
+  readonly retries: RetryBudgets;
   readonly hedges: HedgePolicy;
   /** Second attempts of the newest requests that had one, for whoever asks why. */
   readonly hedged: RequestBook<Hedge>;

@@ -35,7 +35,7 @@ async function run(stream: boolean, url = engine.url): Promise<{ outcome: Attemp
   const joiner = new ChatJoiner();
   const attempt = new EngineAttempt({
     lease, body: '{}', origin: { requestId: 'req_1', traceparent: undefined }, clients, identity: { id: 'chatcmpl-1', created: 1, model: 'public' }, stream, includeUsage: false, tokensMax: 100, clock: { now: () => 0 },
-    limits: { FIRST_TOKEN_TIMEOUT_MS: 1_000, CHUNK_GAP_TIMEOUT_MS: 1_000 },
+    limits: { firstTokenMs: 1_000, chunkGapMs: 1_000, totalMs: 1_000 },
     asText: false,
     sink: {
       onChunks: (chunks) => {

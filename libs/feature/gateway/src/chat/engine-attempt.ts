@@ -1,11 +1,11 @@
 import type { Lease } from '@penstock/contract-commands';
+import type { AnswerLimits } from '@penstock/domain-catalog';
 import {
   brokenAnswerFault, ChatStream, dialectOf, failedFault, normaliseAnswer, noUsage, SseDecoder, sseFrame,
   type AnswerIdentity, type ChatAnswer, type ChatChunk, type EngineDialect, type EngineFault, type RunningUsage,
 } from '@penstock/domain-serving';
 import type { Clock } from '@penstock/kernel';
-import { WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
-import type { GatewayConfig } from '../gateway-config.js';
+import { totalTimeoutFault } from '../frame/exchange-end.js';
 import { EngineCall, engineHeaders, isStaleConnection, type EngineEnd, type EngineListener, type RequestOrigin } from './engine-call.js';
 import type { ReplicaClients } from './replica-clients.js';
 
@@ -40,7 +40,7 @@ export interface AttemptOptions {
   /** Tokens that the request allows, over all choices. */
   readonly tokensMax: number;
   readonly clock: Clock;
-  readonly limits: Pick<GatewayConfig, 'FIRST_TOKEN_TIMEOUT_MS' | 'CHUNK_GAP_TIMEOUT_MS'>;
+  readonly limits: AnswerLimits;
   /** Whether `sink` gets text. */
   readonly asText: boolean;
   readonly sink: AttemptSink;
@@ -71,6 +71,7 @@ export class EngineAttempt implements EngineListener {
   private readonly decoder = new SseDecoder();
   private status = 0;
   private text = '';
+  private readonly sentAtMs: number;
   private lastEventMs: number;
   private hasEvents = false;
   private isPaused = false;
@@ -79,7 +80,8 @@ export class EngineAttempt implements EngineListener {
 
   constructor(private readonly options: AttemptOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.lastEventMs = options.clock.now();
+    this.sentAtMs = options.clock.now();
+    this.lastEventMs = this.sentAtMs;
   }
 
   /** Sends the request; once more over a connection that was never used when the engine had just closed the first one. */
@@ -108,11 +110,16 @@ export class EngineAttempt implements EngineListener {
 
   /** Fails the attempt when the engine let a time limit pass. */
   tick(nowMs: number): void {
-    const { FIRST_TOKEN_TIMEOUT_MS: firstTokenMs, CHUNK_GAP_TIMEOUT_MS: chunkGapMs } = this.options.limits;
+    const { firstTokenMs, chunkGapMs, totalMs } = this.options.limits;
     const waitedMs = nowMs - this.lastEventMs;
-    if (this.isSettled || this.isPaused) return;
+    if (this.isSettled) return;
     if (!this.options.stream) {
-      if (waitedMs >= WHOLE_ANSWER_TIMEOUT_MS) this.fail(timeoutFault('did not answer'));
+      if (waitedMs >= totalMs) this.fail(timeoutFault('did not answer'));
+    } else if (this.hasEvents && nowMs - this.sentAtMs >= totalMs) {
+      // A client that reads too slowly for it does not keep the slot either.
+      this.fail(totalTimeoutFault(totalMs));
+    } else if (this.isPaused) {
+      return;
     } else if (this.hasEvents ? waitedMs >= chunkGapMs : waitedMs >= firstTokenMs) {
       this.fail(timeoutFault(this.hasEvents ? 'did not go on with its answer' : 'did not begin to answer'));
     }

@@ -1,6 +1,8 @@
 import { releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
 import type { Clock, CommandClient, Timers } from '@penstock/kernel';
+import type { ReplicaOutcome } from '@penstock/domain-routing';
 import { LentLease, type LentSlots } from './lent-slots.js';
+import { OwnCircuits } from './own-circuits.js';
 
 /** Leases are renewed this often, well before they expire. */
 export const RENEW_INTERVAL_MS = 3_000;
@@ -11,17 +13,18 @@ const RELEASES_WAITING_MAX = 20_000;
 const RELEASE_TIMEOUT_MS = 2_000;
 const RENEWALS_PER_MESSAGE = 1_000;
 
-export type LeaseOutcome = 'ok' | 'aborted' | 'engine-failed';
-
 interface Release {
   readonly leaseId: string;
   readonly replicaId: string;
   readonly endpointId: string;
-  readonly outcome: LeaseOutcome;
+  readonly outcome: 'ok' | 'aborted' | 'engine-failed';
+  readonly timedOut?: true;
 }
 
 /** The slots this gateway uses now, its own choices included: how many per replica, and what the router is told of them. */
 export class LeaseBook {
+  /** How requests ended at the replicas, for the choice of one while no router makes it. */
+  readonly circuits = new OwnCircuits();
   private readonly held = new Map<string, { readonly lease: Lease; readonly sinceMs: number }>();
   private readonly inFlight = new Map<string, number>();
   private releases: Release[] = [];
@@ -46,19 +49,20 @@ export class LeaseBook {
   }
 
   /** Gives the slot back; call it once. The router hears of it together with all others that end while a message is on its way. */
-  release(lease: Lease, outcome: LeaseOutcome): void {
+  release(lease: Lease, outcome: ReplicaOutcome): void {
     const isLent = lease instanceof LentLease;
     if (!isLent && !this.held.delete(lease.leaseId)) return;
     const left = this.inFlightOf(lease.replicaId) - 1;
     if (left > 0) this.inFlight.set(lease.replicaId, left);
     else this.inFlight.delete(lease.replicaId);
+    this.circuits.record(lease.replicaId, lease.leaseId, outcome, this.ports.clock.now());
     if (isLent) {
       this.lent.give(lease, outcome);
       return;
     }
     const { leaseId, replicaId, endpointId } = lease;
     this.lent.leave(endpointId);
-    this.releases.push({ leaseId, replicaId, endpointId, outcome });
+    this.releases.push({ leaseId, replicaId, endpointId, ...(outcome === 'engine-timed-out' ? { outcome: 'engine-failed', timedOut: true } : { outcome }) });
     if (this.releases.length > RELEASES_WAITING_MAX) this.releases.splice(0, this.releases.length - RELEASES_WAITING_MAX);
     if (!this.isSending) void this.send();
   }

@@ -12,7 +12,7 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * The choice of a replica while no router answers: over what this gateway knows of the fleet, never beyond a replica's
- * slots as far as this gateway fills them. There is no queue here: what has no slot is refused.
+ * slots as far as this gateway fills them, and around those that failed it. There is no queue here: what has no slot is refused.
  */
 export class ReplicaChooser {
   private rotation = 0;
@@ -20,10 +20,13 @@ export class ReplicaChooser {
   constructor(private readonly fleet: LiveProjection<FleetState>, private readonly leases: LeaseBook, private readonly memories: RoutingMemories, private readonly ports: { readonly clock: Clock; readonly ids: IdSource; readonly adapters: AdapterBeliefs }) {}
 
   choose(endpointId: string, excludedReplicaIds: readonly string[], prompt?: PromptTrail, adapter?: string): OwnChoice {
-    const candidates = readyReplicasOf(this.fleet.state(), endpointId).flatMap((replica) => {
+    const ready = readyReplicasOf(this.fleet.state(), endpointId);
+    const { circuits } = this.leases;
+    const leftAlone = circuits.leftAlone(ready.map(({ replicaId }) => replicaId), this.ports.clock.now());
+    const candidates = ready.flatMap((replica) => {
       const { url, engine, servedModel, slots } = replica;
       if (url === null || engine === null || servedModel === null || slots === null) return [];
-      return [{ replicaId: replica.replicaId, modelVersionId: replica.modelVersionId, url, engine, servedModel, slots, inFlight: this.leases.inFlightOf(replica.replicaId), isHealthy: true }];
+      return [{ replicaId: replica.replicaId, modelVersionId: replica.modelVersionId, url, engine, servedModel, slots, inFlight: this.leases.inFlightOf(replica.replicaId), isHealthy: !leftAlone.has(replica.replicaId) }];
     });
     this.rotation = (this.rotation + 1) % Number.MAX_SAFE_INTEGER;
     const memory = prompt === undefined || candidates.length < 2 ? undefined : this.memories.of(endpointId);
@@ -33,10 +36,12 @@ export class ReplicaChooser {
       return isAbsent ? { kind: 'refused', refusal: adapterAbsent(adapter) } : refuseChoice(candidates.length > 0);
     }
     const { replicaId, modelVersionId, url, engine, servedModel } = picked;
+    const leaseId = this.ports.ids.next('lease');
+    circuits.chosen(replicaId, leaseId);
     if (prompt !== undefined) memory?.learn(replicaId, prompt, this.ports.clock.now());
     return {
       kind: 'granted',
-      lease: { leaseId: this.ports.ids.next('lease'), endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.ports.clock.now() + OWN_LEASE_MS, queuedMs: 0, coldStart: false },
+      lease: { leaseId, endpointId, replicaId, modelVersionId, url, engine, servedModel, expiresAtMs: this.ports.clock.now() + OWN_LEASE_MS, queuedMs: 0, coldStart: false },
     };
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { RetryBudget, RETRIES_MIN, RETRY_WINDOW_MS } from './retry-budget.js';
+import { RetryBudget, RetryBudgets, RETRIES_MIN, RETRY_WINDOW_MS } from './retry-budget.js';
 
 test('a fifth of the requests may be tried again, and a few in any case', () => {
   let nowMs = 0;
@@ -10,4 +10,10 @@ test('a fifth of the requests may be tried again, and a few in any case', () => 
   expect(retries()).toBe(50 - RETRIES_MIN);
   nowMs += 2 * RETRY_WINDOW_MS;
   expect(retries()).toBe(RETRIES_MIN);
+});
+
+test('an endpoint that fails leaves the others their retries', () => {
+  const budgets = new RetryBudgets(() => 0);
+  for (let count = 0; count < 100; count += 1) budgets.of('ep_failing').mayRetry();
+  expect([budgets.of('ep_failing').mayRetry(), budgets.of('ep_1').mayRetry()]).toEqual([false, true]);
 });

@@ -5,6 +5,25 @@ export const RETRY_WINDOW_MS = 10_000;
 /** Three a second are allowed however few requests there are. */
 export const RETRIES_MIN = (3 * RETRY_WINDOW_MS) / 1_000;
 
+/** Endpoints that have a budget. */
+const ENDPOINTS_MAX = 10_000;
+
+/** A budget for each endpoint: one whose replicas all fail uses up none but its own. */
+export class RetryBudgets {
+  private readonly budgets = new Map<string, RetryBudget>();
+
+  constructor(private readonly now: () => number) {}
+
+  of(endpointId: string): RetryBudget {
+    let budget = this.budgets.get(endpointId);
+    if (budget !== undefined) return budget;
+    if (this.budgets.size >= ENDPOINTS_MAX) this.budgets.clear();
+    budget = new RetryBudget(this.now);
+    this.budgets.set(endpointId, budget);
+    return budget;
+  }
+}
+
 /** Keeps retries from multiplying the load of engines that fail because of load. */
 export class RetryBudget {
   private windowStartMs = -Infinity;

@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { HEDGED_SHARE_MAX, HEDGE_ANSWER_TOKENS_MAX, HEDGE_PROMPT_TOKENS_MAX, HedgePolicy } from './hedge-policy.js';
-import { RetryBudget } from '../chat/retry-budget.js';
+import { RetryBudgets } from '../chat/retry-budget.js';
 
 const short = { promptTokens: 10, answerTokens: 0 };
 
 const policy = (): HedgePolicy => {
-  const retries = new RetryBudget(() => 0);
-  for (let request = 0; request < 100_000; request += 1) retries.countRequest();
+  const retries = new RetryBudgets(() => 0);
+  for (let request = 0; request < 100_000; request += 1) retries.of('ep_1').countRequest();
   return new HedgePolicy(retries);
 };
 
@@ -48,7 +48,7 @@ test('whole answers are waited for by their own times, each kind of work by its 
 });
 
 test('a budget of retries that is used up leaves none', () => {
-  const hedges = new HedgePolicy(new RetryBudget(() => 0));
+  const hedges = new HedgePolicy(new RetryBudgets(() => 0));
   for (let request = 0; request < 1_000; request += 1) hedges.begin('ep_1', 'first-token', short);
   expect(Array.from({ length: 50 }, () => hedges.mayHedge('ep_1')).filter(Boolean)).toHaveLength(30);
 });

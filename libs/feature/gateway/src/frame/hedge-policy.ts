@@ -1,6 +1,6 @@
 import type { EndpointState } from '@penstock/domain-catalog';
 import type { UsageDraft } from '@penstock/domain-usage';
-import type { RetryBudget } from '../chat/retry-budget.js';
+import type { RetryBudgets } from '../chat/retry-budget.js';
 
 /** Of the requests to an endpoint, this share gets a second attempt at most. */
 export const HEDGED_SHARE_MAX = 0.05;
@@ -46,7 +46,7 @@ interface Observed {
 export class HedgePolicy {
   private readonly endpoints = new Map<string, Observed>();
 
-  constructor(private readonly retries: RetryBudget) {}
+  constructor(private readonly retries: RetryBudgets) {}
 
   isOn({ engineOptions }: EndpointState): boolean {
     return engineOptions['hedge'] === true;
@@ -69,7 +69,7 @@ export class HedgePolicy {
   /** True when one more second attempt is within the share and the budget of retries; it counts as made then. */
   mayHedge(endpointId: string): boolean {
     const observed = this.of(endpointId);
-    if (observed.hedges + 1 > observed.requests * HEDGED_SHARE_MAX || !this.retries.mayRetry()) return false;
+    if (observed.hedges + 1 > observed.requests * HEDGED_SHARE_MAX || !this.retries.of(endpointId).mayRetry()) return false;
     observed.hedges += 1;
     return true;
   }

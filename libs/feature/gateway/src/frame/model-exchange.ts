@@ -6,6 +6,7 @@ import { settleUsage, type UsageProgress } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf, type ClientAnswer } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
+import { secondsPerToken } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
 import { CLIENT_GONE_STATUS, leaseOutcome, shuttingDownFault, textFault } from './exchange-end.js';
 import type { Awaited } from './hedge-policy.js';
@@ -39,7 +40,9 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
   private lease: Lease | undefined;
   private queueMs = 0;
   private engineMs = 0;
-  private lastHeartbeatMs: number | undefined;
+  lastHeartbeatMs: number | undefined;
+  /** When something of a stream was sent last. */
+  lastTextMs: number | undefined;
   private stopFault: ApiFault | undefined;
   protected readonly onDrain = (): void => this.attempt?.resume();
 
@@ -66,7 +69,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
   async run(): Promise<void> {
     this.answer.onGone(() => this.leave());
     this.parts.watch.add(this);
-    this.parts.retries.countRequest();
+    this.parts.retries.of(this.job.endpoint.endpointId).countRequest();
     try {
       if (this.answer.isGone) this.leave();
       await this.conclude(await tryReplicas(this.parts, this));
@@ -77,7 +80,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
 
   tick(nowMs: number): void {
     (this.race ?? this.attempt)?.tick(nowMs);
-    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.job.isStreamed && this.firstTokenAtMs === undefined, this.lastHeartbeatMs);
+    this.lastHeartbeatMs = keepAlive(this.parts, this.answer, this.job, nowMs, this.job.isStreamed, this);
   }
 
   shutDown(): void {
@@ -186,7 +189,7 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     if (this.firstTokenAtMs !== undefined) return;
     const { job: { metered, endpoint, startedAtMs }, parts } = this;
     this.firstTokenAtMs = parts.clock.now();
-    if (metered !== 'embeddings' && metered !== null) parts.metrics.ofModel(endpoint.name).timeToFirstToken.observe((this.firstTokenAtMs - startedAtMs) / 1_000);
+    if (metered !== 'embeddings' && metered !== null) parts.metrics.ofModel(endpoint).timeToFirstToken.observe((this.firstTokenAtMs - startedAtMs) / 1_000);
   }
 
   private async conclude(outcome: Done | Failed | Aborted | Refused): Promise<void> {
@@ -228,7 +231,10 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
     const { promptTokens, cachedTokens, completionTokens, reasoningTokens } = usage;
     const { requestId, principal: { organisationId }, endpoint: { endpointId, name: modelName } } = job;
     const replicaId = this.lease?.replicaId ?? null;
-    const metrics = parts.metrics.ofModel(modelName);
+    const metrics = parts.metrics.ofModel(job.endpoint);
+    metrics.ended(errorCode ?? status);
+    const perToken = job.isStreamed && status === 'completed' ? secondsPerToken({ durationMs, ttftMs, completionTokens }) : undefined;
+    if (perToken !== undefined) metrics.timePerToken.observe(perToken);
     metrics.duration.observe(durationMs / 1_000);
     if (ledger !== undefined) {
       const record = settleUsage(ledger.draft, {
@@ -238,6 +244,8 @@ export abstract class ModelExchange<Job extends ModelJob, Done extends Completed
       void ledger.usage.settle(record);
       metrics.promptTokens.inc(record.promptTokens);
       metrics.completionTokens.inc(record.completionTokens);
+      metrics.cachedTokens.inc(record.cachedTokens);
+      if (status === 'completed') metrics.promptLength.observe(record.promptTokens);
     }
     // A request that went well is in the log of events with all of this.
     parts.logger[status === 'completed' && ledger !== undefined ? 'debug' : 'info']({ requestId, organisationId, endpointId, modelName, operation: this.name, replicaId, stream: job.isStreamed, status, httpStatus, errorCode, finishReason, promptTokens, completionTokens, queueMs, ttftMs, durationMs }, 'model request');

@@ -63,6 +63,6 @@ export function admissionOf(user: Omit<ReplicaUser<never>, 'work'>, excludedRepl
   };
 }
 
-function mayGoOn(parts: ChatParts, user: { readonly hasBegun: boolean; readonly isSpent: boolean }, { fault }: Failed, attempt: number): boolean {
-  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && !user.isSpent && parts.retries.mayRetry();
+function mayGoOn(parts: ChatParts, user: Pick<ReplicaUser<never>, 'hasBegun' | 'isSpent' | 'job'>, { fault }: Failed, attempt: number): boolean {
+  return fault.retryElsewhere && attempt < RETRIES_MAX && !user.hasBegun && !user.isSpent && parts.retries.of(user.job.endpoint.endpointId).mayRetry();
 }

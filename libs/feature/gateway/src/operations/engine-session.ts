@@ -1,10 +1,10 @@
 import type { Lease } from '@penstock/contract-commands';
+import type { AnswerLimits } from '@penstock/domain-catalog';
 import { brokenAnswerFault, dialectOf, failedFault, readReply, SseDecoder, type EngineDialect, type EngineFault, type RunningUsage } from '@penstock/domain-serving';
 import type { Clock } from '@penstock/kernel';
 import { EngineCall, engineHeaders, isStaleConnection, type EngineListener, type RequestOrigin } from '../chat/engine-call.js';
 import type { ReplicaClients } from '../chat/replica-clients.js';
-import { WHOLE_ANSWER_TIMEOUT_MS } from '../frame/exchange-end.js';
-import type { GatewayConfig } from '../gateway-config.js';
+import { totalTimeoutFault } from '../frame/exchange-end.js';
 
 /** An error body of an engine is read up to here. In characters. */
 const ERROR_BODY_MAX = 64 * 1_024;
@@ -39,12 +39,12 @@ export interface SessionSink {
 
 export interface SessionOptions {
   readonly lease: Lease;
-  readonly origin: RequestOrigin;
   /** The name to put into the engine's requests. */
   readonly servedModel: string;
+  readonly origin: RequestOrigin;
   readonly cacheSalt: string;
   readonly clock: Clock;
-  readonly limits: Pick<GatewayConfig, 'FIRST_TOKEN_TIMEOUT_MS' | 'CHUNK_GAP_TIMEOUT_MS'>;
+  readonly limits: AnswerLimits;
   readonly clients: ReplicaClients;
   readonly sink: SessionSink;
 }
@@ -53,6 +53,7 @@ export interface SessionOptions {
 export class EngineSession {
   readonly dialect: EngineDialect;
   private call = new EngineCall();
+  private readonly startedAtMs: number;
   private lastEventMs: number;
   private limitMs: number | undefined;
   private timedOut: EngineFault | undefined;
@@ -61,7 +62,8 @@ export class EngineSession {
 
   constructor(private readonly options: SessionOptions) {
     this.dialect = dialectOf(options.lease.engine);
-    this.lastEventMs = options.clock.now();
+    this.startedAtMs = options.clock.now();
+    this.lastEventMs = this.startedAtMs;
   }
 
   get servedModel(): string {
@@ -75,7 +77,7 @@ export class EngineSession {
   /** Sends a request and reads the answer to its end. */
   async whole(path: string, body: string): Promise<WholeReply> {
     let [status, text, isTooLarge] = [0, '', false];
-    this.limitMs = WHOLE_ANSWER_TIMEOUT_MS;
+    this.limitMs = this.options.limits.totalMs;
     const end = await this.send(path, body, 'application/json', {
       onStatus: (given) => {
         status = given;
@@ -98,7 +100,7 @@ export class EngineSession {
   async stream(path: string, body: string, reader: StreamReader): Promise<StreamEnd> {
     const pump = new StreamPump(reader, (frames) => this.deliver(frames, reader.usage()), () => this.call.abort());
     let [status, errorText] = [0, ''];
-    this.limitMs = this.options.limits.FIRST_TOKEN_TIMEOUT_MS;
+    this.limitMs = this.options.limits.firstTokenMs;
     const end = await this.send(path, body, 'text/event-stream', {
       onStatus: (given) => {
         status = given;
@@ -111,7 +113,7 @@ export class EngineSession {
         }
         if (!pump.push(piece)) return;
         this.lastEventMs = this.options.clock.now();
-        this.limitMs = this.options.limits.CHUNK_GAP_TIMEOUT_MS;
+        this.limitMs = this.options.limits.chunkGapMs;
         if (pump.outcome === undefined || pump.outcome === 'completed') this.options.sink.onBegun();
       },
     });
@@ -144,8 +146,11 @@ export class EngineSession {
 
   /** Fails the call that runs when the engine let its time limit pass. */
   tick(nowMs: number): void {
-    if (this.limitMs === undefined || this.isPaused || this.timedOut !== undefined || nowMs - this.lastEventMs < this.limitMs) return;
-    this.timedOut = { code: 'engine_timeout', message: 'The model did not answer in time. Try again.', param: null, retryElsewhere: true };
+    if (this.limitMs === undefined || this.timedOut !== undefined) return;
+    const { totalMs } = this.options.limits;
+    const isSilent = !this.isPaused && nowMs - this.lastEventMs >= this.limitMs;
+    if (!isSilent && nowMs - this.startedAtMs < totalMs) return;
+    this.timedOut = !isSilent ? totalTimeoutFault(totalMs) : { code: 'engine_timeout', message: 'The model did not answer in time. Try again.', param: null, retryElsewhere: true };
     this.call.abort();
   }
 

@@ -1,7 +1,7 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault } from '@penstock/contract-http';
 import { dialectOf, noUsage, type RunningUsage } from '@penstock/domain-serving';
-import { ANSWER_TOKENS_ASSUMED, servedModelOf } from '../frame/exchange-end.js';
+import { ANSWER_TOKENS_ASSUMED, limitsOf, servedModelOf } from '../frame/exchange-end.js';
 import { ModelExchange } from '../frame/model-exchange.js';
 import type { ModelJob } from '../frame/model-work.js';
 import { EngineSession, type SessionSink } from './engine-session.js';
@@ -43,7 +43,7 @@ export class OperationExchange extends ModelExchange<OperationJob, CompletedOper
   protected makeAttempt(lease: Lease, takesLead: (() => boolean) | undefined): EngineSession {
     const { parts, job } = this;
     return new EngineSession({
-      lease, servedModel: servedModelOf(lease, job.endpoint), cacheSalt: job.cacheSalt, clock: parts.clock, origin: job, limits: parts.config, clients: parts.clients,
+      lease, servedModel: servedModelOf(lease, job.endpoint), cacheSalt: job.cacheSalt, clock: parts.clock, origin: job, limits: limitsOf(parts.config, job.endpoint), clients: parts.clients,
       sink: takesLead === undefined ? this : {
         onFrames: (frames, usage) => !takesLead() || this.onFrames(frames, usage),
         onReply: () => this.onReply(),
@@ -71,6 +71,7 @@ export class OperationExchange extends ModelExchange<OperationJob, CompletedOper
     if (this.isGone) return true;
     const canTakeMore = this.answer.write(frames, this.onDrain);
     this.delivered = usage;
+    this.lastTextMs = this.parts.clock.now();
     this.ledger?.usage.progress(this.progress(usage));
     return canTakeMore;
   }

@@ -6,8 +6,9 @@ import { settleUsage } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
 import { statusOf } from '../chat/client-answer.js';
 import type { WatchedExchange } from '../chat/exchange-watch.js';
+import { modelLabel } from '../gateway-metrics.js';
 import { RequestFault } from '../http/request-fault.js';
-import { CLIENT_GONE_STATUS, leaseOutcome, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
+import { CLIENT_GONE_STATUS, leaseOutcome, limitsOf, publicFault, shuttingDownFault } from '../frame/exchange-end.js';
 import type { UsageLedger } from '../frame/model-work.js';
 import { tryReplicas, type Aborted, type Failed, type Refused, type ReplicaUser } from '../frame/try-replicas.js';
 import { callTensorEngine, type TensorEnd } from './tensor-call.js';
@@ -46,7 +47,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
    */
   async run(): Promise<InferAnswer | undefined> {
     this.parts.watch.add(this);
-    this.parts.retries.countRequest();
+    this.parts.retries.of(this.job.endpoint.endpointId).countRequest();
     try {
       return await this.conclude(await tryReplicas(this.parts, this));
     } finally {
@@ -98,7 +99,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
         ...(job.headLength === undefined ? {} : { [HEAD_LENGTH_HEADER]: job.headLength }), ...(job.traceparent === undefined ? {} : { traceparent: job.traceparent }),
       },
       body: job.body,
-    }, { signal: this.stopped.signal, timeoutMs: parts.config.FIRST_TOKEN_TIMEOUT_MS });
+    }, { signal: this.stopped.signal, timeoutMs: limitsOf(parts.config, job.endpoint).firstTokenMs });
     const outcome = this.read(end);
     this.engineMs += parts.clock.now() - sentAtMs;
     parts.leases.release(lease, leaseOutcome(outcome));
@@ -147,10 +148,13 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
       finishReason: null, tokensEstimated: false, queueMs: this.queueMs, ttftMs: null, durationMs, engineMs: this.engineMs,
     });
     void this.ledger.usage.settle(record);
-    parts.metrics.duration.observe({ model: record.modelName }, durationMs / 1_000);
-    metrics.inferences.inc({ model: record.modelName, status: end.status });
-    metrics.elements.inc({ model: record.modelName, direction: 'input' }, job.inputElements);
-    metrics.elements.inc({ model: record.modelName, direction: 'output' }, outputElements);
+    const figures = parts.metrics.ofModel(job.endpoint);
+    const model = modelLabel(job.endpoint);
+    figures.ended(end.errorCode ?? end.status);
+    figures.duration.observe(durationMs / 1_000);
+    metrics.inferences.inc({ model, status: end.status });
+    metrics.elements.inc({ model, direction: 'input' }, job.inputElements);
+    metrics.elements.inc({ model, direction: 'output' }, outputElements);
     const { requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, queueMs, engineMs } = record;
     parts.logger.info({ requestId, organisationId, endpointId, modelName, replicaId, status, httpStatus, errorCode, inputElements: job.inputElements, outputElements, queueMs, engineMs, durationMs }, 'inference');
   }
