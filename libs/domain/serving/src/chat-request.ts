@@ -3,6 +3,7 @@ import { kindFault } from './chat-kinds.js';
 import type { EngineDialect } from './engine-dialect.js';
 import { editJson, unsetMembers } from './edit-json.js';
 import { isRecord } from './json-fields.js';
+import { isPlainChat } from './plain-chat.js';
 import { faultOfIssues } from './request-fault.js';
 import type { JsonDocument } from './read-json.js';
 
@@ -10,6 +11,7 @@ export type CheckedChatRequest = { readonly kind: 'checked'; readonly request: C
 
 /** Checks a chat request the same way for every engine; what an engine alone can judge is left to it. */
 export function checkChatRequest(document: JsonDocument): CheckedChatRequest {
+  if (isPlainChat(document.value)) return { kind: 'checked', request: document.value };
   const parsed = chatCompletionRequest.safeParse(document.value);
   if (!parsed.success) return { kind: 'fault', fault: faultOfIssues(parsed.error.issues, document.value) };
   const fault = kindFault(parsed.data, document.value) ?? remoteContentFault(parsed.data.messages) ?? streamOptionsFault(parsed.data);
