@@ -122,9 +122,15 @@ class Collected implements LoadResult {
   begun = 0;
   errors = 0;
   chunks = 0;
-  readonly firstByteMs: number[] = [];
-  readonly totalMs: number[] = [];
+  firstByteMs: number[] = [];
+  totalMs: number[] = [];
   readonly failures: Record<string, number> = {};
+
+  /** What was answered so far is not timed; its errors stay. */
+  forgetTimes(): void {
+    this.firstByteMs = [];
+    this.totalMs = [];
+  }
 
   note(status: number, firstByteMs: number, totalMs: number): void {
     this.requests += 1;
@@ -138,16 +144,25 @@ class Collected implements LoadResult {
   }
 }
 
-/** `concurrency` connections, each with its next request as soon as the last one is answered. */
-export async function closedLoop(target: Target, request: LoadRequest, load: { readonly requests: number; readonly concurrency: number }): Promise<LoadResult> {
+/**
+ * `concurrency` connections, each with its next request as soon as the last one is answered. `leadIn` requests go ahead of those that are
+ * counted, over the same connections and without a pause; errors among them count as well. `onLedIn` is called between the two.
+ */
+export async function closedLoop(target: Target, request: LoadRequest, load: { readonly requests: number; readonly concurrency: number; readonly leadIn?: number; readonly onLedIn?: () => void }): Promise<LoadResult> {
   const result = new Collected();
   const bytes = renderRequest(target, request);
-  let left = load.requests;
+  const { leadIn = 0 } = load;
+  let left = load.requests + leadIn;
+  let isLedIn = false;
   await Promise.all(Array.from({ length: load.concurrency }, async () => {
     const connection = new Connection(target.port, result);
     while (left > 0) {
       left -= 1;
       await connection.send(bytes);
+      if (result.requests !== leadIn || leadIn === 0 || isLedIn) continue;
+      isLedIn = true;
+      result.forgetTimes();
+      load.onLedIn?.();
     }
     connection.close();
   }));

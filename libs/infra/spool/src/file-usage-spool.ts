@@ -9,7 +9,7 @@ import { lockFolder } from './folder-lock.js';
 import { ProgressFile } from './progress-file.js';
 import { recoverSpool, spoolFileName } from './recover-spool.js';
 import { encodeLine, settledLine } from './spool-line.js';
-import type { UsageEntry } from './usage-parcel.js';
+import type { SpoolSegment, UsageEntry, UsageParcel } from './usage-parcel.js';
 import { UsagePublisher } from './usage-publisher.js';
 
 /** About 200,000 requests while the event log is away. */
@@ -57,10 +57,8 @@ class OpenedUsage implements OpenUsage {
 
 const nothingToDo = Promise.resolve();
 
-interface Segment {
+interface Segment extends SpoolSegment {
   readonly file: AppendFile;
-  /** Settled records in it that the event log has not confirmed. */
-  unconfirmed: number;
   /** What it held when it became the active one. */
   carriedBytes: number;
   /** True once the requests that were open at its end are safe in the next file. */
@@ -73,7 +71,6 @@ interface Segment {
  */
 export class FileUsageSpool implements UsageOutbox {
   private readonly opened = new Map<string, UsageDraft>();
-  private readonly segmentOf = new Map<string, Segment>();
   private readonly sealed: Segment[] = [];
   private active: Segment;
   private readonly progressFile: ProgressFile;
@@ -98,7 +95,7 @@ export class FileUsageSpool implements UsageOutbox {
     this.active = this.newSegment();
     this.progressFile = new ProgressFile((number) => join(options.folder, spoolFileName('progress', number)), nextNumber);
     this.publisher = new UsagePublisher({
-      log: options.log, logger: options.logger, source: options.source ?? 'penstock/gateway', onJoined: (ids) => this.noteJoined(ids), onPublished: (record) => this.confirm(record),
+      log: options.log, logger: options.logger, source: options.source ?? 'penstock/gateway', onJoined: (ids) => this.noteJoined(ids), onPublished: (parcel) => this.confirm(parcel),
     });
   }
 
@@ -151,7 +148,7 @@ export class FileUsageSpool implements UsageOutbox {
     this.flush();
     this.writePending();
     await this.sync();
-    const isEmpty = this.opened.size === 0 && this.segmentOf.size === 0;
+    const isEmpty = this.opened.size === 0 && this.publisher.unpublished === 0;
     for (const { file } of [...this.sealed, this.active]) isEmpty ? file.remove() : file.close();
     this.progressFile.close(isEmpty);
     this.unlock();
@@ -160,13 +157,13 @@ export class FileUsageSpool implements UsageOutbox {
   private settle(record: UsageRecord, traceparent: string | undefined): Promise<void> {
     if (!this.opened.has(record.requestId)) return nothingToDo;
     const json = this.writeSettled(record);
-    this.publisher.add({ record, json, mayJoin: true, traceparent });
+    this.publisher.add({ record, json, mayJoin: true, traceparent, segment: this.active });
     return this.sync();
   }
 
   private recover(record: UsageRecord): UsageEntry {
     this.writeSettled(record);
-    return { record, json: undefined, mayJoin: false, traceparent: undefined };
+    return { record, json: undefined, mayJoin: false, traceparent: undefined, segment: this.active };
   }
 
   /** What an earlier process may have sent: in the same company, or alone. */
@@ -197,16 +194,15 @@ export class FileUsageSpool implements UsageOutbox {
     // Should it not be written, it still goes out from memory; only a crash before the event log has it would make it an interrupted one.
     const json = JSON.stringify(record);
     this.append(settledLine(json));
-    this.segmentOf.set(record.requestId, this.active);
     this.active.unconfirmed += 1;
     return json;
   }
 
-  private confirm(record: UsageRecord): void {
-    const segment = this.segmentOf.get(record.requestId);
-    this.segmentOf.delete(record.requestId);
-    if (segment !== undefined) segment.unconfirmed -= 1;
-    this.acknowledged.push(record.requestId);
+  private confirm(parcel: UsageParcel): void {
+    for (const { record, segment } of parcel) {
+      segment.unconfirmed -= 1;
+      this.acknowledged.push(record.requestId);
+    }
     this.scheduleFlush();
     this.removeConfirmed();
   }

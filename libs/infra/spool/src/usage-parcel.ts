@@ -2,6 +2,12 @@ import { USAGE_RECORDS_MAX, type UsageRecord } from '@penstock/contract-events';
 import { usageRef } from '@penstock/domain-usage';
 import { assert, type AppendRequest, type EventOrigin, type NewEvent } from '@penstock/kernel';
 
+/** The file that holds a record until the event log has it. */
+export interface SpoolSegment {
+  /** Settled records in it that the event log has not confirmed. */
+  unconfirmed: number;
+}
+
 /** A settled record on its way to the event log. */
 export interface UsageEntry {
   readonly record: UsageRecord;
@@ -11,6 +17,7 @@ export interface UsageEntry {
   readonly mayJoin: boolean;
   /** W3C trace context of the request, which is gone after a crash. */
   readonly traceparent: string | undefined;
+  readonly segment: SpoolSegment;
 }
 
 /** Entries of one append, at most {@link USAGE_RECORDS_MAX}: one answer of the broker confirms them all. After a failure they go out again in the same company. */

@@ -1,10 +1,10 @@
-import type { UsageRecord } from '@penstock/contract-events';
+import { USAGE_RECORDS_MAX } from '@penstock/contract-events';
 import type { EventLog, Logger } from '@penstock/kernel';
 import { appendRequestOf, joinedOf, packParcels, type UsageEntry, type UsageParcel } from './usage-parcel.js';
 
 /** Appends on their way at once. */
 const IN_FLIGHT_MAX = 64;
-/** Records gather this long. */
+/** Records gather this long, or until one event is full: what waits has to be moved by the garbage collector. */
 const GATHER_MS = 50;
 /** How soon what found no room tries again. */
 const NO_ROOM_DELAY_MS = 5;
@@ -18,7 +18,7 @@ export interface UsagePublisherOptions {
   readonly source: string;
   /** Called before records go out that share an event, so that whoever sends them again after a crash can make the same event of them. */
   readonly onJoined: (requestIds: readonly string[]) => void;
-  readonly onPublished: (record: UsageRecord) => void;
+  readonly onPublished: (parcel: UsageParcel) => void;
 }
 
 /**
@@ -36,6 +36,7 @@ export class UsagePublisher {
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
   private isBackingOff = false;
+  private willPump = false;
   private idleWaiters: (() => void)[] = [];
 
   constructor(private readonly options: UsagePublisherOptions) {}
@@ -48,7 +49,8 @@ export class UsagePublisher {
     this.waiting += 1;
     // A batch job may run a request again under its id after a crash, so its records go alone.
     this.fresh.push(entry.mayJoin && entry.record.batchId !== null ? { ...entry, mayJoin: false } : entry);
-    this.pumpAfter(GATHER_MS);
+    if (this.fresh.length < USAGE_RECORDS_MAX) this.pumpAfter(GATHER_MS);
+    else this.pumpSoon();
   }
 
   /** Records that an earlier process had put into one event, which the broker may have. */
@@ -72,6 +74,17 @@ export class UsagePublisher {
   stop(): void {
     this.isStopped = true;
     clearTimeout(this.timer);
+  }
+
+  /** In this turn of the event loop, but not in the middle of somebody's request. */
+  private pumpSoon(): void {
+    if (this.willPump || this.isStopped || this.isBackingOff) return;
+    if (this.inFlight >= IN_FLIGHT_MAX) return this.pumpAfter(GATHER_MS);
+    this.willPump = true;
+    setImmediate(() => {
+      this.willPump = false;
+      if (!this.isStopped && !this.isBackingOff) this.pump();
+    });
   }
 
   private pumpAfter(delayMs: number): void {
@@ -106,7 +119,7 @@ export class UsagePublisher {
       this.inFlight -= 1;
       this.waiting -= parcel.length;
       this.backOffMs = 0;
-      for (const { record } of parcel) this.options.onPublished(record);
+      this.options.onPublished(parcel);
       if (this.unpublished === 0) for (const resolve of this.idleWaiters.splice(0)) resolve();
       if (this.queue.length > 0 || this.again.length > 0) this.pumpAfter(NO_ROOM_DELAY_MS);
     } catch (error) {
