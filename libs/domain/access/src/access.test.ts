@@ -49,11 +49,16 @@ describe('limits', () => {
       limitsOf('key', 'key_1', 'b', { contextTokensMax: 1_000 }), limitsOf('key', 'key_1', null, { priorityTier: 'batch' }), limitsOf('key', 'key_2', null, { contextTokensMax: 1 }),
     ];
     const access = fold(sets.map((data) => ({ type: 'limits.set.v1', data })));
-    const onA = limitsOn(access, principal, 'a');
+    const onA = limitsOn(access, principal, { name: 'a' });
     expect(onA).toEqual([sets[0], sets[1], sets[3]]);
     expect([contextTokensMaxOf(onA), priorityTierOf(onA)]).toEqual([2_000, 'batch']);
-    expect(contextTokensMaxOf(limitsOn(access, principal, 'b'))).toBe(1_000);
-    expect(limitsOn(fold([]), principal, 'a')).toEqual([]);
+    expect(contextTokensMaxOf(limitsOn(access, principal, { name: 'b' }))).toBe(1_000);
+    expect(limitsOn(fold([]), principal, { name: 'a' })).toEqual([]);
+    // An adapter is under the limits of its base and its own; a model whose name has a colon is no adapter.
+    const ofAdapter = limitsOf('key', 'key_1', 'a:sql', { contextTokensMax: 500 });
+    const withAdapter = fold([...sets, ofAdapter].map((data) => ({ type: 'limits.set.v1', data })));
+    expect(limitsOn(withAdapter, principal, { name: 'a:sql', adapter: 'sql' })).toEqual([sets[0], sets[1], sets[3], ofAdapter]);
+    expect(limitsOn(withAdapter, principal, { name: 'a:sql' })).toEqual([sets[0], sets[3], ofAdapter]);
   });
 });
 

@@ -31,15 +31,26 @@ export function withLimits(before: SubjectLimits, set: LimitsSetV1): SubjectLimi
   return after;
 }
 
+/** A model as limits see it. An adapter is under the limits of its base as well: `llama:sql` under those of `llama`. */
+export interface LimitedModel {
+  readonly name: string;
+  /** The part of the name behind the last colon, where it is an adapter's. */
+  readonly adapter?: string | undefined;
+}
+
+function namesOf({ name, adapter }: LimitedModel): readonly string[] {
+  return adapter === undefined ? [ALL_MODELS, name] : [ALL_MODELS, name.slice(0, -adapter.length - 1), name];
+}
+
 /** Every set of limits that a request of the principal to the model is under, the widest subject first; empty for most. */
-export function limitsOn(state: AccessState, principal: Principal, modelName: string): readonly LimitsSetV1[] {
+export function limitsOn(state: AccessState, principal: Principal, model: LimitedModel): readonly LimitsSetV1[] {
   if (state.limits.size === 0) return [];
   const found: LimitsSetV1[] = [];
   for (const subjectId of [principal.organisationId, principal.projectId, principal.keyId]) {
     const subject = state.limits.get(subjectId);
     if (subject === undefined) continue;
-    for (const model of [ALL_MODELS, modelName]) {
-      const limits = subject.get(model);
+    for (const name of namesOf(model)) {
+      const limits = subject.get(name);
       if (limits !== undefined) found.push(limits);
     }
   }

@@ -38,14 +38,14 @@ export class ChatRoutes implements RouteGroup, ModelWork<ChatJob> {
     const { limits } = this.parts;
     const words = callerWords(call.request.headers, document.value);
     const endpoint = findTextModel(this.views, checked.request.model, call, words);
-    const contextTokens = limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, document.text.length);
+    const contextTokens = limits.contextTokens(principal, endpoint, endpoint.serving.contextTokens, document.text.length);
     const fault = contextFault(checked.request, contextTokens);
     if (fault !== undefined) throw new RequestFault(fault);
     const request = withinContext(checked.request, contextTokens, endpoint.serving.contextTokens, document.text.length);
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, document, request, startedAtMs, traceparent, metered: 'chat', isStreamed: request.stream === true,
-      priority: limits.priority(call, endpoint.name, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', prefixSalt(cacheSalt, endpoint.adapter), words),
+      priority: limits.priority(call, endpoint, request.service_tier), cacheSalt, prompt: new PromptFacts(document, 'messages', prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }
 

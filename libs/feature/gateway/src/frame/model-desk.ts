@@ -40,7 +40,7 @@ export class ModelDesk {
       this.refuseWhenFull('reserved');
       job = work.prepare(call, { startedAtMs: clock.now(), traceparent: trace.traceparent });
       this.refuseWhenFull(job.priority);
-      const reserved = limits.reserve(limitedCall(call, job.endpoint.name, work.estimate(job)));
+      const reserved = limits.reserve(limitedCall(call, job.endpoint, work.estimate(job)));
       // Most calls are under no limit and wait for nothing.
       reservation = reserved instanceof Promise ? await reserved : reserved;
       const ledger = this.openLedger(job, reservation);

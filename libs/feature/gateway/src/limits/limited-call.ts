@@ -1,10 +1,11 @@
+import type { LimitedModel } from '@penstock/domain-access';
 import type { DirectCall } from '../http/route-call.js';
 import type { LimitedRequest, TokenEstimate } from './request-limits.js';
 
 /** A call of a route as the limits see it. */
-export function limitedCall(call: DirectCall, modelName: string, estimate: TokenEstimate): LimitedRequest {
+export function limitedCall(call: DirectCall, model: LimitedModel, estimate: TokenEstimate): LimitedRequest {
   return {
-    principal: call.principal, isBatch: call.batchId !== null, modelName, estimate, setHeader: (name, value) => void call.reply.header(name, value),
+    principal: call.principal, isBatch: call.batchId !== null, model, estimate, setHeader: (name, value) => void call.reply.header(name, value),
     // Most calls are under no limit, and nobody asks.
     signal: () => {
       const gone = new AbortController();

@@ -1,6 +1,6 @@
 import { QUOTA_BUCKETS_MAX } from '@penstock/contract-commands';
 import type { LimitsSetV1 } from '@penstock/contract-events';
-import { contextTokensMaxOf, limitsAround, limitsOn, type AccessState, type Principal, type QuotaSlice } from '@penstock/domain-access';
+import { contextTokensMaxOf, limitsAround, limitsOn, type AccessState, type LimitedModel, type Principal, type QuotaSlice } from '@penstock/domain-access';
 import type { PriorityClass } from '@penstock/domain-routing';
 import type { OpenUsage } from '@penstock/domain-usage';
 import { RequestFault } from '../http/request-fault.js';
@@ -29,7 +29,7 @@ export interface LimitedRequest {
   readonly principal: Principal;
   /** A line of a batch job: batches run when there is room, and do not count against what is interactive. */
   readonly isBatch: boolean;
-  readonly modelName: string;
+  readonly model: LimitedModel;
   readonly estimate: TokenEstimate;
   /** Told of the `x-ratelimit-*` and `RateLimit` headers of the answer. */
   readonly setHeader: (name: string, value: string) => void;
@@ -52,8 +52,8 @@ export class RequestLimits {
   constructor(private readonly desk: QuotaDesk, private readonly access: () => AccessState) {}
 
   /** The context that a request of the principal to the model may fill, in tokens. Throws when its prompt alone, which stands in `param`, is longer than a limit allows. */
-  contextTokens(principal: Principal, modelName: string, endpointTokens: number, bodyBytes: number, param = 'messages'): number {
-    const limit = contextTokensMaxOf(limitsOn(this.access(), principal, modelName));
+  contextTokens(principal: Principal, model: LimitedModel, endpointTokens: number, bodyBytes: number, param = 'messages'): number {
+    const limit = contextTokensMaxOf(limitsOn(this.access(), principal, model));
     if (limit === null) return endpointTokens;
     const promptTokens = Math.ceil(bodyBytes / BYTES_PER_TOKEN_USUAL);
     if (promptTokens >= limit) throw new RequestFault({ code: 'context_length_exceeded', message: `Your key may use ${limit} tokens in one request, and this one has about ${promptTokens} before its answer. Shorten it, or have the limit raised.`, param });
@@ -61,13 +61,13 @@ export class RequestLimits {
   }
 
   /** Where a request of the caller to the model stands in a queue. Lines of batch jobs come last. */
-  priority({ principal, batchId }: Pick<DirectCall, 'principal' | 'batchId'>, modelName: string, serviceTier: unknown): PriorityClass {
-    return batchId === null ? priorityOf(limitsOn(this.access(), principal, modelName), serviceTier) : 'batch';
+  priority({ principal, batchId }: Pick<DirectCall, 'principal' | 'batchId'>, model: LimitedModel, serviceTier: unknown): PriorityClass {
+    return batchId === null ? priorityOf(limitsOn(this.access(), principal, model), serviceTier) : 'batch';
   }
 
   /** Takes the request out of every limit it is under, or throws the {@link RequestFault} that says which one it met. */
   reserve(request: LimitedRequest): LimitReservation | Promise<LimitReservation> {
-    const limits = request.isBatch ? [] : limitsOn(this.access(), request.principal, request.modelName);
+    const limits = request.isBatch ? [] : limitsOn(this.access(), request.principal, request.model);
     if (limits.length === 0) return unlimited;
     const asks = asksOf(limits, (limit, set) => tokensOf(request.estimate, limit, set));
     return asks.length === 0 ? unlimited : this.take(request, asks);

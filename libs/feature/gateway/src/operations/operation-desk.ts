@@ -69,12 +69,12 @@ class OperationWork implements ModelWork<OperationJob> {
     const words = callerWords(call.request.headers, body);
     const endpoint = findTextModel(this.views, model, call, words);
     const bodyBytes = Buffer.isBuffer(call.request.body) ? call.request.body.length : 0;
-    const contextTokens = this.parts.limits.contextTokens(principal, endpoint.name, endpoint.serving.contextTokens, bodyBytes, inputField);
+    const contextTokens = this.parts.limits.contextTokens(principal, endpoint, endpoint.serving.contextTokens, bodyBytes, inputField);
     const operation = make({ endpoint, requestId, created: Math.floor(startedAtMs / 1_000), contextTokens });
     const cacheSalt = this.desk.cacheSaltOf(principal.organisationId);
     return {
       requestId, principal, batchId, endpoint, startedAtMs, traceparent, name, operation, bodyBytes, metered: operation.metered, isStreamed: operation.isStreamed,
-      priority: this.parts.limits.priority(call, endpoint.name, serviceTier), cacheSalt,
+      priority: this.parts.limits.priority(call, endpoint, serviceTier), cacheSalt,
       prompt: operation.prompted === undefined ? undefined : new PromptFacts(operation.prompted.document, operation.prompted.member, prefixSalt(cacheSalt, endpoint.adapter), words),
     };
   }

@@ -66,7 +66,7 @@ export class TensorRoutes implements RouteGroup, ModelWork<TensorJob, RouteCall>
     const { requestId, principal, batchId } = call;
     return {
       requestId, principal, batchId, endpoint, version, body: bytes, headLength, inputElements: check.elements, startedAtMs, traceparent, prompt: undefined, metered: 'infer', isStreamed: false,
-      priority: this.parts.limits.priority(call, endpoint.name, undefined),
+      priority: this.parts.limits.priority(call, endpoint, undefined),
     };
   }
 
