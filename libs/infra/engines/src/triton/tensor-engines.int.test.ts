@@ -84,7 +84,7 @@ describe.each(['onnx', 'triton'] as const)('%s', (kind) => {
   });
 
   test('reports its load', async () => {
-    expect(await eventually(() => probe.telemetry(target(), 5_000), (telemetry) => telemetry !== undefined)).toEqual({ running: 0, waiting: 0, kvCacheUsage: null, kvTokens: null, pace: null, promptTokensTotal: 0, completionTokensTotal: 0 });
+    expect(await eventually(() => probe.telemetry(target(), 5_000), (telemetry) => telemetry !== undefined)).toEqual({ running: 0, waiting: 0, kvCacheUsage: null, kvTokens: null, pace: null, adapters: null, promptTokensTotal: 0, completionTokensTotal: 0 });
   });
 
   test('is taken over by the next agent, and stopped by it', async () => {
