@@ -8,6 +8,10 @@ import { median, quantile, shuffled, spread } from '../data-plane/statistics.js'
 const ROUNDS = 5;
 const PEERS = ['nginx', 'envoy', 'portkey'] as const;
 const SETTLE_MS = 300;
+/** A service that runs for months is measured as it is after its first minute. */
+const WARM_UP = { requests: 5_000, concurrency: 64 };
+/** And not as it is after a while with nothing to do, which the measurements of the others are. */
+const LEAD_IN = { requests: 500, concurrency: 64 };
 /** Streams at once, tokens a second of each, and tokens of each: long enough that opening them is a small part. */
 const MAIN = { count: 200, tokensPerSecond: 50, tokens: 150, openMs: 1_000 };
 /** How cost grows: the same for more streams, for those that keep up. Engine and client share a core, which bounds the sum of tokens. */
@@ -42,7 +46,7 @@ export const run: Run = async ({ seed, say, args }) => {
   const world = await startBenchWorld(isQuick ? ['nginx', 'envoy'] : PEERS, say);
   try {
     const direct: Target = { name: 'direct', port: world.enginePort, headers: {}, model: 'bench-model' };
-    for (const target of world.targets) await closedLoop(target, streamed(20, 1_000), { requests: 1_500, concurrency: 16 });
+    for (const target of world.targets) await closedLoop(target, streamed(20, 1_000), WARM_UP);
     const table = new Map<string, Measured[]>();
     for (let round = 0; round < (isQuick ? 2 : ROUNDS); round += 1) {
       say(`round ${round + 1} of ${isQuick ? 2 : ROUNDS}`);
@@ -74,6 +78,8 @@ function note(table: Map<string, Measured[]>, name: string, measured: Measured):
 
 async function measure(target: Target | RunningTarget, load: typeof MAIN, seed: number): Promise<Measured> {
   const process = 'process' in target ? target.process : undefined;
+  if (process !== undefined) await closedLoop(target, streamed(20, 1_000), LEAD_IN);
+  await pause(SETTLE_MS);
   const cpuBefore = process?.cpuMicroseconds() ?? 0;
   const memoryBefore = process?.memoryBytes() ?? 0;
   let memoryOpen = memoryBefore;
