@@ -41,8 +41,10 @@ export class ContentTemplate {
   }
 
   private endsAlike(data: string, start: number): boolean {
+    const { tail } = this;
     let at = start;
-    for (const [index, part] of this.tail.entries()) {
+    for (let index = 0; index < tail.length; index += 1) {
+      const part = tail[index] ?? '';
       if (index > 0) {
         const from = at;
         while (isDigit(data.charCodeAt(at))) at += 1;

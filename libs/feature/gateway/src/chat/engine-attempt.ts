@@ -185,6 +185,7 @@ export class EngineAttempt implements EngineListener {
       this.fail(brokenAnswerFault);
       return;
     }
+    if (!isLast && events.length === 1 && this.handOnAlone(events[0] ?? '')) return;
     const ready = new Ready(this.options.asText);
     for (const event of events) {
       const frame = ready.asText ? this.stream.frameOf(event) : undefined;
@@ -211,6 +212,20 @@ export class EngineAttempt implements EngineListener {
       this.isPaused = true;
       this.call.pause();
     }
+  }
+
+  /** What nearly every read brings: one event with one more piece of text. False for any other. */
+  private handOnAlone(event: string): boolean {
+    const { asText, sink, clock } = this.options;
+    const frame = asText ? this.stream.frameOf(event) : undefined;
+    if (frame === undefined) return false;
+    this.lastEventMs = clock.now();
+    this.hasEvents = true;
+    if (!sink.onText(frame)) {
+      this.isPaused = true;
+      this.call.pause();
+    }
+    return true;
   }
 
   private handOn(ready: Ready): boolean {
