@@ -1,5 +1,5 @@
 import { connectNats, NatsEventLog } from '@penstock/infra-nats';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { usageRecordsOf } from '@penstock/domain-usage';
 import { until } from './eventually.js';
 import type { Installation } from './installation.js';
@@ -56,12 +56,12 @@ export async function createTenant(installation: Installation, name: string): Pr
 }
 
 /** Every usage event of the log once those of `requestIds` are among them, or what is there after a while. */
-export async function usageOf(installation: Installation, requestIds: readonly string[]): Promise<ReadonlyMap<string, UsageRecordedV1>> {
+export async function usageOf(installation: Installation, requestIds: readonly string[]): Promise<ReadonlyMap<string, UsageRecord>> {
   const link = await connectNats({ url: installation.settings.natsUrl, name: 'drill' });
   try {
     const log = new NatsEventLog(link, { consumerName: 'drill' });
-    const readAll = async (): Promise<Map<string, UsageRecordedV1>> => {
-      const events = new Map<string, UsageRecordedV1>();
+    const readAll = async (): Promise<Map<string, UsageRecord>> => {
+      const events = new Map<string, UsageRecord>();
       for await (const batch of log.read('EV_USAGE')) for (const record of batch.flatMap(usageRecordsOf)) events.set(record.requestId, record);
       return events;
     };

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord } from '@penstock/contract-events';
 import { compareUsage, readTruth, type EngineTruth } from './ledger.js';
 
-const usage = (requestId: string, change: Partial<UsageRecordedV1> = {}): UsageRecordedV1 => ({ ...usageRecordedV1.schema.parse(usageRecordedV1.example), requestId, promptTokens: 10, completionTokens: 5, ...change });
+const usage = (requestId: string, change: Partial<UsageRecord> = {}): UsageRecord => ({ ...usageRecordedV1.schema.parse(usageRecordedV1.example), requestId, promptTokens: 10, completionTokens: 5, ...change });
 const truth = (produced: number): EngineTruth => ({ produced, delivered: produced, promptTokens: 10, endings: ['stop'] });
 
 describe('comparing usage with the engine', () => {

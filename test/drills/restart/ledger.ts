@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 
 /** What the engine really did for one request, over every attempt. */
 export interface EngineTruth {
@@ -49,8 +49,8 @@ export interface Comparison {
 }
 
 /** Compares every request in the engine's ledger with what was recorded for it. */
-export function compareUsage(truth: ReadonlyMap<string, EngineTruth>, events: readonly UsageRecordedV1[]): Comparison {
-  const byRequest = new Map<string, UsageRecordedV1[]>();
+export function compareUsage(truth: ReadonlyMap<string, EngineTruth>, events: readonly UsageRecord[]): Comparison {
+  const byRequest = new Map<string, UsageRecord[]>();
   for (const event of events) byRequest.set(event.requestId, [...(byRequest.get(event.requestId) ?? []), event]);
   const lost: string[] = [];
   const doubled: string[] = [];

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { usageRecordsOf } from '@penstock/domain-usage';
 import { connectNats, NatsEventLog } from '@penstock/infra-nats';
 import type { ServiceName } from '@penstock/infra-composition';
@@ -156,12 +156,12 @@ async function endedTruth(ledgerPath: string): Promise<ReturnType<typeof readTru
 }
 
 /** Every usage event, once each request that reached an engine has one and no more arrive. */
-async function settledUsage(installation: Installation, requestIds: readonly string[]): Promise<UsageRecordedV1[]> {
+async function settledUsage(installation: Installation, requestIds: readonly string[]): Promise<UsageRecord[]> {
   const link = await connectNats({ url: installation.settings.natsUrl, name: 'drill' });
   try {
     const log = new NatsEventLog(link, { consumerName: 'drill' });
-    const readAll = async (): Promise<UsageRecordedV1[]> => {
-      const events: UsageRecordedV1[] = [];
+    const readAll = async (): Promise<UsageRecord[]> => {
+      const events: UsageRecord[] = [];
       for await (const batch of log.read('EV_USAGE')) events.push(...batch.flatMap(usageRecordsOf));
       return events;
     };

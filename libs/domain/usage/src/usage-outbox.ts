@@ -1,4 +1,4 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import type { UsageDraft, UsageProgress } from './usage-record.js';
 
 /** One request whose usage is not known yet. */
@@ -11,7 +11,7 @@ export interface OpenUsage {
    */
   written(): Promise<void>;
   /** Ends it. The record survives a crash of the process once `written` says so, and a power cut once the promise resolves; a failure of that is logged, and need not be caught. Only the first call counts. */
-  settle(record: UsageRecordedV1): Promise<void>;
+  settle(record: UsageRecord): Promise<void>;
 }
 
 export interface OutboxStats {

@@ -1,4 +1,4 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import type { AggregateRef } from '@penstock/kernel';
 
 /** As the contract has them. */
@@ -6,25 +6,25 @@ const FINISH_REASON_LENGTH_MAX = 50;
 const ERROR_CODE_LENGTH_MAX = 100;
 
 /** What is known of a request when it is let in. A JSON value: it is written down before the engine hears of the request. */
-export interface UsageDraft extends Pick<UsageRecordedV1,
+export interface UsageDraft extends Pick<UsageRecord,
   'requestId' | 'organisationId' | 'projectId' | 'keyId' | 'endpointId' | 'modelName' | 'modelVersionId' | 'batchId' | 'operation' | 'stream' | 'startedAt'> {
   readonly replicaId: string | null;
 }
 
 /** How far a request got: what was produced and handed to the client's socket. */
-export interface UsageProgress extends Pick<UsageRecordedV1, 'promptTokens' | 'cachedTokens' | 'completionTokens' | 'reasoningTokens'> {
+export interface UsageProgress extends Pick<UsageRecord, 'promptTokens' | 'cachedTokens' | 'completionTokens' | 'reasoningTokens'> {
   readonly replicaId: string | null;
 }
 
 /** How a request ended. */
-export interface UsageOutcome extends UsageProgress, Pick<UsageRecordedV1,
+export interface UsageOutcome extends UsageProgress, Pick<UsageRecord,
   'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated' | 'queueMs' | 'ttftMs' | 'durationMs' | 'engineMs'> {
   /** The version that answered, which a deployment in between may have changed. */
   readonly modelVersionId?: string | undefined;
 }
 
 /** The record is valid whatever an engine said: it shares its event with others, which a wrong one would take along. */
-export function settleUsage(draft: UsageDraft, outcome: UsageOutcome): UsageRecordedV1 {
+export function settleUsage(draft: UsageDraft, outcome: UsageOutcome): UsageRecord {
   // Field by field: every request ends here, and spreading costs several times as much.
   return {
     requestId: draft.requestId, organisationId: draft.organisationId, projectId: draft.projectId, keyId: draft.keyId, endpointId: draft.endpointId, modelName: draft.modelName,
@@ -48,7 +48,7 @@ function shortened(text: string | null, lengthMax: number): string | null {
 }
 
 /** The record of a request whose gateway died: what was last known to be delivered counts, and it says that it is an estimate. */
-export function interruptedUsage(draft: UsageDraft, progress: UsageProgress | undefined, nowMs: number): UsageRecordedV1 {
+export function interruptedUsage(draft: UsageDraft, progress: UsageProgress | undefined, nowMs: number): UsageRecord {
   const delivered = progress ?? { replicaId: draft.replicaId, promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 };
   return settleUsage(draft, {
     ...delivered,
@@ -65,6 +65,6 @@ export function interruptedUsage(draft: UsageDraft, progress: UsageProgress | un
 }
 
 /** Usage of one organisation at one endpoint shares a subject. */
-export function usageRef(record: Pick<UsageRecordedV1, 'organisationId' | 'endpointId'>): AggregateRef {
+export function usageRef(record: Pick<UsageRecord, 'organisationId' | 'endpointId'>): AggregateRef {
   return { context: 'usage', aggregate: record.organisationId, id: record.endpointId };
 }

@@ -1,5 +1,5 @@
 import type { getUsageTotals, queryUsage, usageBucket } from '@penstock/contract-commands';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import type { z } from 'zod';
 import type { BucketPlan } from './usage-buckets.js';
 
@@ -34,7 +34,7 @@ export interface UsageReports {
    */
   buckets(query: UsageQuery, plan: BucketPlan): Promise<UsageBuckets>;
   /** One request, of one organisation or of any; undefined when it is not stored. */
-  request(requestId: string, organisationId?: string): Promise<UsageRecordedV1 | undefined>;
+  request(requestId: string, organisationId?: string): Promise<UsageRecord | undefined>;
   /** Over everything stored, of one organisation or of all. */
   totals(organisationId?: string): Promise<StoredUsageTotals>;
   /** The highest sequence of `EV_USAGE` that is stored; 0 when nothing is. Lower ones may still be on their way. */

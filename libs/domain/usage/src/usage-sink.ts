@@ -1,8 +1,8 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 
 /** One usage event with its position in `EV_USAGE`. */
 export interface SequencedUsage {
-  readonly record: UsageRecordedV1;
+  readonly record: UsageRecord;
   /** From 1. Of two records with one request id the lower sequence counts. */
   readonly sequence: number;
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { admitRequest, getRequestUsage } from '@penstock/contract-commands';
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord } from '@penstock/contract-events';
 import { openAiErrorBody, ownLimits, requestExplanation } from '@penstock/contract-http';
 import { startWorld, type World } from './gateway-world-suite.js';
 import { serveQuota } from './quota-authority-suite.js';
@@ -73,7 +73,7 @@ describe('a refusal', () => {
 
 describe('GET /v1/requests/{request_id}', () => {
   const startedAt = new Date(Date.now() - 60_000).toISOString();
-  const record: UsageRecordedV1 = { ...usageRecordedV1.schema.parse(usageRecordedV1.example), requestId: 'req_1', replicaId: 'rep_0', startedAt, queueMs: 120_000, durationMs: 121_000, engineMs: 900 };
+  const record: UsageRecord = { ...usageRecordedV1.schema.parse(usageRecordedV1.example), requestId: 'req_1', replicaId: 'rep_0', startedAt, queueMs: 120_000, durationMs: 121_000, engineMs: 900 };
 
   test('tells why a request was slow: here it waited for a start', async () => {
     const asked: unknown[] = [];

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { admitRequest, releaseLeases, renewLeases, type Lease } from '@penstock/contract-commands';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { usageRecordsOf } from '@penstock/domain-usage';
 import type { RunningService } from '@penstock/feature-shell';
 import { FileUsageSpool, HmacKeyMinter } from '@penstock/infra-spool';
@@ -43,7 +43,7 @@ export interface World {
   fetch(path: string, init?: RequestInit & { readonly key?: string | null }): Promise<Response>;
   /** Posts a chat request with the world's key. */
   chat(body: object, init?: RequestInit): Promise<Response>;
-  usage(count: number): Promise<UsageRecordedV1[]>;
+  usage(count: number): Promise<UsageRecord[]>;
   append(context: 'registry' | 'fleet', aggregate: string, id: string, event: NewEvent): Promise<void>;
   /** Serves admissions from the engines in turn, as a router would. */
   serveRouter(): void;

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { getUsageTotals, queryUsage, verifyProjections } from '@penstock/contract-commands';
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord } from '@penstock/contract-events';
 import { UsageStoreUnavailableError, type UsageSink } from '@penstock/domain-usage';
 import type { RunningService } from '@penstock/feature-shell';
 import { ClickhouseUsageReports, ClickhouseUsageSink, connectClickhouse, type ClickhouseLink } from '@penstock/infra-clickhouse';
@@ -62,13 +62,13 @@ let recorded = 0;
 async function record(organisationId: string, count: number, again = false): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     recorded += 1;
-    const data: UsageRecordedV1 = { ...example, organisationId, requestId: `req_${recorded}`, promptTokens: recorded, completionTokens: 3 };
+    const data: UsageRecord = { ...example, organisationId, requestId: `req_${recorded}`, promptTokens: recorded, completionTokens: 3 };
     await append(data, `cmd_${recorded}`);
     if (again) await append(data, `cmd_again_${recorded}`);
   }
 }
 
-async function append(data: UsageRecordedV1, commandId: string): Promise<void> {
+async function append(data: UsageRecord, commandId: string): Promise<void> {
   await log.append({
     ref: { context: 'usage', aggregate: data.organisationId, id: data.endpointId }, events: [{ type: 'usage.recorded.v1', data }],
     expected: 'any', commandId, source: 'penstock/test', nowMs: Date.parse(data.startedAt), correlationId: commandId, causationId: commandId,

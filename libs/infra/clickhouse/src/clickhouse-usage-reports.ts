@@ -1,4 +1,4 @@
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord } from '@penstock/contract-events';
 import {
   fillBuckets, pageToken, type BucketPlan, type StoredUsageTotals, type UsageBuckets, type UsageQuery, type UsageReports, type UsageRow, type UsageSum,
 } from '@penstock/domain-usage';
@@ -49,7 +49,7 @@ export class ClickhouseUsageReports implements UsageReports {
     return rows.length > this.resultRowsMax ? cutShort(plan, rows) : fillBuckets(plan, rows);
   }
 
-  async request(requestId: string, organisationId?: string): Promise<UsageRecordedV1 | undefined> {
+  async request(requestId: string, organisationId?: string): Promise<UsageRecord | undefined> {
     // The sort key begins with the organisation, so one that is named makes this a look at one place.
     const sql = `SELECT ${REQUEST_COLUMNS} FROM usage_raw_v1 FINAL WHERE request_id = {request:String} ${organisationId === undefined ? '' : 'AND organisation_id = {organisation:String}'} LIMIT 1`;
     const [row] = await this.select(usageRecordedV1.schema, sql, { request: requestId, organisation: organisationId ?? '' });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { queryUsage } from '@penstock/contract-commands';
-import { usageRecordedV1, type UsageRecordedV1 } from '@penstock/contract-events';
+import { usageRecordedV1, type UsageRecord } from '@penstock/contract-events';
 import { planBuckets, UsageFold, UsageStoreUnavailableError, type SequencedUsage } from '@penstock/domain-usage';
 import { startTestServers, type TestServers } from '@penstock/infra-runtimes';
 import { ClickhouseUsageReports } from './clickhouse-usage-reports.js';
@@ -38,7 +38,7 @@ beforeEach(() => {
 
 afterEach(() => link.close());
 
-function usage(sequence: number, fields: Partial<UsageRecordedV1> = {}): SequencedUsage {
+function usage(sequence: number, fields: Partial<UsageRecord> = {}): SequencedUsage {
   const startedAt = new Date((T0 + sequence * 60) * 1_000).toISOString();
   return { sequence, record: { ...example, requestId: `req_${sequence}`, startedAt, promptTokens: 10, cachedTokens: 4, completionTokens: 5, reasoningTokens: 1, ...fields } };
 }

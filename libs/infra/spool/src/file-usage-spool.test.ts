@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { settleUsage, UsageOutboxFullError, usageRecordsOf, type UsageDraft } from '@penstock/domain-usage';
 import { EventLogUnavailableError, silentLogger, type AppendRequest, type AppendResult } from '@penstock/kernel';
 import { eventually, MemoryEventLog } from '@penstock/testing-kit';
@@ -44,11 +44,11 @@ class ForgetfulLog extends MemoryEventLog {
 const draftOf = (requestId: string): UsageDraft => ({
   requestId, organisationId: 'org_1', projectId: 'proj_1', keyId: 'key_1', endpointId: 'ep_1', modelName: 'm', modelVersionId: 'mv_1', batchId: null, operation: 'chat', stream: true, startedAt: '2026-11-29T12:00:00.000Z', replicaId: null,
 });
-const recordOf = (requestId: string, completionTokens: number): UsageRecordedV1 => settleUsage(draftOf(requestId), {
+const recordOf = (requestId: string, completionTokens: number): UsageRecord => settleUsage(draftOf(requestId), {
   replicaId: 'rep_1', promptTokens: 5, cachedTokens: 0, completionTokens, reasoningTokens: 0, status: 'completed', finishReason: 'stop', httpStatus: 200, errorCode: null, tokensEstimated: false, queueMs: 0, ttftMs: 1, durationMs: 2, engineMs: 1,
 });
 const open = (log: MemoryEventLog, more: Partial<SpoolOptions> = {}): Promise<FileUsageSpool> => FileUsageSpool.open({ folder, log, logger: silentLogger, now: () => Date.parse('2026-11-29T12:00:09.000Z'), ...more });
-const published = (log: MemoryEventLog): UsageRecordedV1[] => log.all('EV_USAGE').flatMap(usageRecordsOf);
+const published = (log: MemoryEventLog): UsageRecord[] => log.all('EV_USAGE').flatMap(usageRecordsOf);
 /** What a process that is killed leaves behind: its files, and a lock of a process that is gone. */
 function abandon(spool: FileUsageSpool): void {
   expect(spool.stats().openRequests).toBeGreaterThanOrEqual(0);

@@ -167,8 +167,8 @@ export class FileUsageSpool implements UsageOutbox {
   }
 
   /** What an earlier process may have sent: in the same company, or alone. */
-  private publishAgain(records: ReadonlyMap<string, UsageEntry>, joined: readonly (readonly string[])[]): void {
-    const alone = new Map(records);
+  private publishAgain(entries: ReadonlyMap<string, UsageEntry>, joined: readonly (readonly string[])[]): void {
+    const alone = new Map(entries);
     for (const ids of joined) {
       this.publisher.addJoined(ids.flatMap((id) => alone.get(id) ?? []));
       for (const id of ids) alone.delete(id);

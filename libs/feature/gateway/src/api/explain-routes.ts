@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { getRequestUsage } from '@penstock/contract-commands';
-import type { LimitsSetV1, UsageRecordedV1 } from '@penstock/contract-events';
+import type { LimitsSetV1, UsageRecord } from '@penstock/contract-events';
 import type { OwnLimits, RequestExplanation } from '@penstock/contract-http';
 import { contextTokensMaxOf, isOperator, limitsAround, type Principal } from '@penstock/domain-access';
 import { isId, ServiceUnavailableError } from '@penstock/kernel';
@@ -66,7 +66,7 @@ export class ExplainRoutes implements RouteGroup {
   }
 
   /** A store that is away leaves what this gateway remembers. */
-  private async recordOf(call: RouteCall, requestId: string, refusal: NotedRefusal | undefined): Promise<UsageRecordedV1 | undefined> {
+  private async recordOf(call: RouteCall, requestId: string, refusal: NotedRefusal | undefined): Promise<UsageRecord | undefined> {
     const { principal } = call;
     try {
       const { record } = await askService(this.ports, getRequestUsage, { requestId, ...(isOperator(principal) ? {} : { organisationId: principal.organisationId }) }, call);

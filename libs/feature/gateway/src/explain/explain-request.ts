@@ -1,4 +1,4 @@
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { describeError, type RequestExplanation } from '@penstock/contract-http';
 import type { ReplicaState } from '@penstock/domain-lifecycle';
 import type { Hedge } from '../frame/hedge-race.js';
@@ -9,7 +9,7 @@ const NOTICED_MS = 1;
 
 export interface RequestTraces {
   /** What it used, once its record has arrived. */
-  readonly record: UsageRecordedV1 | undefined;
+  readonly record: UsageRecord | undefined;
   /** Why this gateway could not serve it. */
   readonly refusal: NotedRefusal | undefined;
   /** The replica that worked on it, while the fleet knows of it. */
@@ -50,11 +50,11 @@ interface ColdStart {
 }
 
 /** A replica that became ready while the request waited is what it waited for. */
-function coldStartOf({ queueMs }: UsageRecordedV1, startedAtMs: number, { placedAtMs, readyAtMs }: ReplicaState): ColdStart | null {
+function coldStartOf({ queueMs }: UsageRecord, startedAtMs: number, { placedAtMs, readyAtMs }: ReplicaState): ColdStart | null {
   return readyAtMs !== null && readyAtMs >= startedAtMs && readyAtMs <= startedAtMs + queueMs ? { placedAtMs, readyAtMs } : null;
 }
 
-function sayRefusal(refusal: NotedRefusal | undefined, record: UsageRecordedV1 | undefined): string[] {
+function sayRefusal(refusal: NotedRefusal | undefined, record: UsageRecord | undefined): string[] {
   if (refusal === undefined) return record?.errorCode === null || record === undefined ? [] : [`It ended with ${record.httpStatus} ${record.errorCode}.`];
   const { code, message, limit, retryAfterMs } = refusal.fault;
   return [
@@ -64,7 +64,7 @@ function sayRefusal(refusal: NotedRefusal | undefined, record: UsageRecordedV1 |
   ];
 }
 
-function sayWait({ queueMs }: UsageRecordedV1, coldStart: ColdStart | null): string {
+function sayWait({ queueMs }: UsageRecord, coldStart: ColdStart | null): string {
   if (queueMs < NOTICED_MS) return 'It did not wait: a slot of a replica was free.';
   const waited = `It waited ${Math.round(queueMs)} ms`;
   if (coldStart === null) return `${waited} in the queue of the model, because every slot that suited it was taken or no replica was ready.`;
@@ -79,7 +79,7 @@ function sayHedge(hedge: Hedge | undefined): string[] {
   return [`${asked}; the answer is that of ${winner === 'first' ? first : second}, and the other one held a slot for ${Math.round(loserMs)} ms without being billed for tokens.`];
 }
 
-function sayWork({ replicaId, engineMs, ttftMs, durationMs, promptTokens, cachedTokens, completionTokens, status }: UsageRecordedV1): string[] {
+function sayWork({ replicaId, engineMs, ttftMs, durationMs, promptTokens, cachedTokens, completionTokens, status }: UsageRecord): string[] {
   if (replicaId === null) return ['It never reached a replica.'];
   const tokens = promptTokens + completionTokens === 0 ? '' : ` for ${promptTokens} prompt tokens (${cachedTokens} of them cached) and ${completionTokens} of the answer`;
   return [

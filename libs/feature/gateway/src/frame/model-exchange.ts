@@ -1,6 +1,6 @@
 import type { Lease } from '@penstock/contract-commands';
 import type { ApiFault } from '@penstock/contract-http';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import { noUsage, type RunningUsage } from '@penstock/domain-serving';
 import { settleUsage, type UsageProgress } from '@penstock/domain-usage';
 import type { ChatParts } from '../chat/chat-parts.js';
@@ -22,7 +22,7 @@ export interface CompletedWork {
   readonly finishReason: string | null;
 }
 
-type Ending = Pick<UsageRecordedV1, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>;
+type Ending = Pick<UsageRecord, 'status' | 'finishReason' | 'httpStatus' | 'errorCode' | 'tokensEstimated'>;
 
 const ignore = (): undefined => undefined;
 

@@ -1,5 +1,5 @@
 import type { Lease } from '@penstock/contract-commands';
-import type { UsageRecordedV1 } from '@penstock/contract-events';
+import type { UsageRecord } from '@penstock/contract-events';
 import type { ApiFault } from '@penstock/contract-http';
 import { HEAD_LENGTH_HEADER, normaliseInfer, readTensorFault, type EngineFault, type NormalisedInfer } from '@penstock/domain-serving';
 import { settleUsage } from '@penstock/domain-usage';
@@ -140,7 +140,7 @@ export class TensorExchange implements WatchedExchange, ReplicaUser<InferAnswer>
     throw new RequestFault(fault);
   }
 
-  private settle(end: Pick<UsageRecordedV1, 'status' | 'httpStatus' | 'errorCode'>, outputElements: number): void {
+  private settle(end: Pick<UsageRecord, 'status' | 'httpStatus' | 'errorCode'>, outputElements: number): void {
     const { parts, job, metrics } = this;
     const durationMs = Math.max(0, parts.clock.now() - job.startedAtMs);
     const record = settleUsage(this.ledger.draft, {
